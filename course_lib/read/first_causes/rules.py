@@ -80,9 +80,6 @@ _STEP = re.compile(
     rb"\*\*\* (?:JOB|STEP) (?P<step>[\w.+]{1,60}) ON (?P<node>\S{1,100})(?: CANCELLED)?"
     rb"(?: AT (?P<at>\S{0,30}))?"
 )
-_FRAME = re.compile(
-    rb'File "([^"\n]{1,400})", line (\d{1,9}), in\s{0,4}(\S{1,200})\n([^\n]{0,400})'
-)
 _STAMPS = (
     re.compile(rb"\d{4}-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)"),
     re.compile(rb"\b[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)"),
@@ -213,20 +210,6 @@ def following(text: bytes, end: int) -> bytes:
     stop = text.find(b"\n", end + 1)
     line = prefix.without_colours(text[end + 1 : stop if stop >= 0 else len(text)][:4000])
     return line[prefix.label_length(line) :].rstrip()
-
-
-def frame_before(text: bytes, start: int) -> dict[str, str]:
-    """Return the innermost frame of the traceback that ends at `start`, and its source line."""
-    back = text[max(0, start - 1500) : start]
-    frames = list(_FRAME.finditer(back))
-    if not frames or b'File "' in back[frames[-1].end() :]:
-        return {}
-    path, line, function, code = frames[-1].groups()
-    code = prefix.without_colours(code)
-    code = code[prefix.parse(code).length :].strip()
-    where = b"%s:%s in %s" % (path, line, function)
-    found = {"where": where.decode("utf-8", "replace")}
-    return found | ({"code": code.decode("utf-8", "replace")} if code else {})
 
 
 def moment(text: bytes, span: tuple[int, int]) -> tuple[float, ...] | None:

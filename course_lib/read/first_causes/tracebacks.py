@@ -1,4 +1,4 @@
-"""Ends of tracebacks, and the words around them that call them harmless."""
+"""Last lines of tracebacks, and the words around them that call them harmless."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ _NEAR_BYTES = 2000
 @dataclass(frozen=True)
 class Traceback:
     """Last line of a traceback, from `start` to `end`, printed by `who`. The text around it may say
-    that nothing was raised (`ignored`) or that the program went on (`warned`). `spawned` is the
-    process number from torch's spawn."""
+    that nothing was raised (`ignored`) or that the program went on (`warned`). If the log was
+    `cut` off, the line with the exception is missing. `spawned` is the process number from torch's
+    spawn."""
 
     start: int
     end: int
     who: Prefix
+    cut: bool
     ignored: bool
     warned: bool
     spawned: int | None = None
@@ -55,7 +57,9 @@ def tracebacks(text: bytes, begin: int, end: int) -> Iterator[Traceback]:
         first = text.rfind(b"\n", 0, at) + 1
         head_of = _heads(text, first, at)
         if last := _last_line(text, at, head_of):
-            start, stop, who = last
+            start, stop, who, cut = last
+            if cut and end < len(text):  # the rest may follow
+                continue
             said, then = _neighbours(text, first, stop, head_of)
             head = text[first:at] + b"\n" + said
             if not said.endswith(_CHAINED):  # otherwise as the traceback before it
@@ -63,7 +67,7 @@ def tracebacks(text: bytes, begin: int, end: int) -> Iterator[Traceback]:
                 warned = bool(WARNS.search(head) or _GOES_ON.search(said + b" " + then))
             spawned = _SPAWNED.search(said)
             number = int(spawned[1]) if spawned else None
-            yield Traceback(start, stop, who, ignored, warned, number)
+            yield Traceback(start, stop, who, cut, ignored, warned, number)
 
 
 # Prefix of a line of the same process; None for a line of another.
@@ -114,37 +118,22 @@ def _neighbours(text: bytes, first: int, stop: int, head_of: HeadOf) -> tuple[by
     return nearest(earlier), nearest(text[stop + 1 : stop + _NEAR_BYTES].splitlines())
 
 
-def _last_line(text: bytes, at: int, head_of: HeadOf) -> tuple[int, int, Prefix] | None:
-    """Return the next line of the same process that is not indented."""
-    start = at
-    for _ in range(_LONGEST_LINES):
-        start = text.find(b"\n", start) + 1
-        if not start:
-            return None
+def _last_line(text: bytes, at: int, head_of: HeadOf) -> tuple[int, int, Prefix, bool] | None:
+    """Return the next line of the same process that is not indented. If the text ends before, it is
+    cut off; return the process's last line."""
+    start, last = text.rfind(b"\n", 0, at) + 1, None
+    for number in range(_LONGEST_LINES):
         end = text.find(b"\n", start)
         end = len(text) if end < 0 else end
         line = prefix.without_colours(text[start : min(end, start + 400)])
         who = head_of(line)
-        if who and line.strip() and not _indented(line, who):
-            return start, end, who
-    return None
-
-
-def unended(text: bytes) -> tuple[int, Prefix] | None:
-    """Return where the last line of a cut-off traceback begins, and its prefix."""
-    begins = [match.start() for match in _BEGINS.finditer(text)]
-    if not begins:
-        return None
-    at = begins[-1]
-    head_of = _heads(text, text.rfind(b"\n", 0, at) + 1, at)
-    if _last_line(text, at, head_of):
-        return None
-    start = len(text)
-    while start > at:
-        end, start = start, text.rfind(b"\n", 0, max(0, start - 1)) + 1
-        line = prefix.without_colours(text[start:end])
-        if (who := head_of(line)) and line[who.length :].strip():
-            return start, who
+        if who and line[who.length :].strip():
+            last = start, end, who
+            if number and not _indented(line, who):
+                return *last, False
+        if end == len(text):
+            return (*last, True) if last else None
+        start = end + 1
     return None
 
 

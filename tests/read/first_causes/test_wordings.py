@@ -52,7 +52,6 @@ def test_cause_lies_in_another_ranks_file(write, tmp_path):
     write("run/rank3.log", "Traceback (most recent call last):\nZeroDivisionError: division by 0\n")
     found = read.failure(tmp_path / "run")
     assert (found.cause, found.rank) == ("python_error", 3)
-    assert found.details["waiting_ranks"] == (0, 1, 2)
     assert len(found.consequences) == 3
 
 
