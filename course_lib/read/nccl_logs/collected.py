@@ -17,16 +17,13 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Slot:
-    """One rank's view of one communicator. The view's first or last line gives `comm`. `line` is
-    the first line of the rank, counted over all files."""
+    """One rank's view of one communicator. The view's first or last line gives `comm`."""
 
     host: str
     pid: int
     device: int
-    line: int
     comm: Comm | None = None
     complete: bool = False
-    counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -40,53 +37,45 @@ class ChannelRows:
 
 
 class Threads:
-    """Threads by host, process and thread number; `places` are host, process and device."""
+    """Threads of all processes, numbered in order of appearance, with their current slots."""
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
+        # Host, process and device -> slots.
         self.slots_at: dict[Place, list[int]] = {}
         self.hosts: dict[str, None] = {}
-        self.slot_of_head: dict[bytes, int] = {}
-        self._thread_of: dict[bytes, tuple[Place, int]] = {}
-        self._slot_of: dict[Place, int] = {}
-        self.lines_before = 0
+        # Host, process and thread -> number.
+        self._numbers: dict[Place, int] = {}
+        self._number_of_head: dict[bytes, int] = {}
+        self._slot_of_number: list[int] = []
 
-    def begin_file(self, lines_before: int) -> None:
+    def begin_file(self) -> None:
         """Start a file; hosts that are known by now help to clean up host names in it."""
-        self._thread_of.clear()
-        self.slot_of_head.clear()
-        self.lines_before = lines_before
+        self._number_of_head.clear()
 
-    def slot(self, head: bytes, line: int) -> int | None:
+    def slot(self, head: bytes) -> int | None:
         """Return the slot of the thread that printed a line with this `head`."""
-        slot = self.slot_of_head.get(head)
-        if slot is None:
-            thread = self._thread(head, self.lines_before + line)
-            if thread is None:
-                return None
-            slot = self.slot_of_head[head] = self._slot_of[thread]
-        return slot
+        number = self._number_of_head.get(head)
+        if number is None:
+            number = self._number(head)
+        return None if number is None else self._slot_of_number[number]
 
-    def _thread(self, head: bytes, line: int) -> Place | None:
-        """Return the thread. If it never names its communicator, it gets the last communicator that
-        its process had started at the thread's first line."""
-        known = self._thread_of.get(head)
-        if known is None:
-            known = _place_of(head)
-            if known is None or len(self.slots) >= MOST_THREADS:
-                return None
-            if len(self._thread_of) >= MOST_THREADS:
-                self._thread_of.clear()
-                self.slot_of_head.clear()
-            (name, pid, number), device = known
-            known = ((self._host(name), pid, number), device)
-            self._thread_of[head] = known
-        thread, device = known
-        if thread not in self._slot_of:
-            place = (thread[0], thread[1], device)
-            seen = self.slots_at.get(place) or [self._new_slot(*place, line)]
-            self._slot_of[thread] = seen[-1]
-        return thread
+    def _number(self, head: bytes) -> int | None:
+        """Return the thread's number. If the thread never names its communicator, it gets the last
+        communicator that its process had started at the thread's first line."""
+        known = _place_of(head)
+        if known is None or len(self.slots) >= MOST_THREADS:
+            return None
+        if len(self._number_of_head) >= MOST_THREADS:
+            self._number_of_head.clear()
+        (name, pid, thread), device = known
+        host = self._host(name)
+        number = self._numbers.setdefault((host, pid, thread), len(self._numbers))
+        self._number_of_head[head] = number
+        if number == len(self._slot_of_number):
+            seen = self.slots_at.get((host, pid, device)) or [self._new_slot(host, pid, device)]
+            self._slot_of_number.append(seen[-1])
+        return number
 
     def _host(self, name: str) -> str:
         """Return the host name without digits that belong to another line printed into it."""
@@ -95,23 +84,21 @@ class Threads:
         self.hosts.setdefault(name)
         return name
 
-    def _new_slot(self, host: str, pid: int, device: int, line: int) -> int:
-        self.slots.append(Slot(host, pid, device, line))
+    def _new_slot(self, host: str, pid: int, device: int) -> int:
+        self.slots.append(Slot(host, pid, device))
         self.slots_at.setdefault((host, pid, device), []).append(len(self.slots) - 1)
         return len(self.slots) - 1
 
-    def comm(self, slot: int, head: bytes, found: Comm, line: int) -> None:
+    def comm(self, head: bytes, found: Comm) -> None:
         """Store the communicator that a thread names; it may be the thread's next one."""
+        if (slot := self.slot(head)) is None:
+            return
         current = self.slots[slot]
-        thread = self._thread(head, self.lines_before + line)
         other = current.comm is not None and current.comm.pointer != found.pointer
-        if thread is not None and (other or (current.complete and found.state == "START")):
-            slot = self._new_slot(
-                current.host, current.pid, current.device, self.lines_before + line
-            )
+        if other or (current.complete and found.state == "START"):
+            slot = self._new_slot(current.host, current.pid, current.device)
             current = self.slots[slot]
-            self._slot_of[thread] = slot
-            self.slot_of_head.clear()
+            self._slot_of_number[self._number_of_head[head]] = slot
         parts = (current.comm.parts if current.comm else {}) | found.parts
         state = found.state or (current.comm.state if current.comm else None)
         current.comm = Comm(found.pointer, found.rank, found.size, parts, state)
@@ -149,7 +136,3 @@ class Collected:
     @property
     def slots(self) -> list[Slot]:
         return self.threads.slots
-
-    @property
-    def hosts(self) -> dict[str, None]:
-        return self.threads.hosts

@@ -20,10 +20,6 @@ COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,30
 _COMM_PART = re.compile(
     r"(?<!\S)(cudaDev|nvmlDev|busId|commId|nNodes|localRanks|localRank)\s+(\S{1,20})"
 )
-CHANNEL_COUNTS = re.compile(
-    rb"(\d{1,6}) coll channels, (?:\d{1,6} collnet channels, )?(?:(\d{1,6}) nvls channels, )?"
-    rb"(\d{1,6}) p2p channels"
-)
 NETWORK = re.compile(rb"NET/(Socket|IB)\s{0,3}: Using ")
 SETTING = re.compile(rb"\b(N?R?CCL_[A-Z0-9_]{1,60}) set (?:by environment )?to:? ?(.{0,200})")
 _NIC = re.compile(r"(\d{1,4})(?:\((\d{1,7})\))?$")
@@ -110,44 +106,3 @@ def comm_of(text: bytes) -> Comm | None:
     found = dict(_COMM_PART.findall(rest.decode("ascii", "replace")))
     state = "START" if b"Init START" in rest else "COMPLETE" if b"Init COMPLETE" in rest else None
     return Comm(pointer.decode(), int(rank), int(size), found, state)
-
-
-MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern), severity, meaning)
-    for pattern, severity, meaning in (
-        ("ibvwrap|libibverbs", "warning", "no InfiniBand library; NCCL uses another network"),
-        ("iommu=pt", "warning", "a kernel setting that may cost stability, not a failure"),
-        ("Cannot initialize CollNet", "warning", "no in-network reduction"),
-        ("Duplicate GPU", "error", "two ranks were bound to the same device"),
-        (
-            "Call to connect|Connection timed out|Connection refused",
-            "error",
-            "a peer does not answer",
-        ),
-        ("closed by remote peer|Connection reset", "error", "the peer ended first"),
-        ("neither AF_INET", "error", "the network interface has no usable address"),
-        ("[Nn]o (socket )?interface found", "error", "no network interface matches the setting"),
-        ("out of memory|Cuda failure 2", "error", "a device has no memory left for NCCL's buffers"),
-        (
-            "Cuda failure|CUDA failure",
-            "error",
-            "a CUDA call failed before NCCL could use the device",
-        ),
-        ("Mismatched|mismatch", "error", "ranks disagree about version or settings"),
-        (
-            "invalid (usage|argument)|Invalid",
-            "error",
-            "the caller gave NCCL an invalid argument",
-        ),
-        ("Internal check failed|[Ii]nternal error", "error", "see the next line"),
-        ("Got completion|transport retry", "error", "the InfiniBand link broke"),
-    )
-)
-
-
-def meaning_of(text: str) -> tuple[str, str]:
-    """Return (severity, meaning) of a warning."""
-    for pattern, severity, meaning in MEANINGS:
-        if pattern.search(text):
-            return severity, meaning
-    return "warning", ""

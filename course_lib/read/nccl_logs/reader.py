@@ -5,7 +5,7 @@ after the number is parsed once and looked up afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from course_lib.read import files, lines, prefix
 from course_lib.read.files import PathLike, Source
@@ -15,57 +15,6 @@ from course_lib.read.nccl_logs.result import NcclLog
 
 NEEDLE = b" NCCL INFO Channel "
 MOST_CHANNEL_LINES = 50_000_000
-
-
-class ChannelLines:
-    """Collector of channel lines, in the formats of all versions."""
-
-    def __init__(self, collected: Collected) -> None:
-        self._collected = collected
-        self._codes: dict[bytes, int] = {}
-
-    def add(self, slot: int, name: bytes, link: bytes, line: int) -> bool:
-        """Add a line; `name` is the channel's number, with or without a slash and the total. Return
-        False for another kind of line."""
-        number, link = name.partition(b"/")[0], prefix.without_colours(link).rstrip()
-        if not number.isdigit():
-            return False
-        code = self._codes.get(link)
-        if code is None:
-            found = line_patterns.link_of(link)
-            if found is None:
-                return self._ring(slot, name, link, line)
-            code = self._codes[link] = len(self._codes)
-            self._collected.links.append(found)
-        rows = self._collected.rows
-        if len(rows.slot) < MOST_CHANNEL_LINES:
-            rows.slot.append(slot)
-            rows.channel.append(int(number[:9]))
-            rows.link.append(code)
-            rows.line.append(line)
-        return True
-
-    def _ring(self, slot: int, name: bytes, order: bytes, line: int) -> bool:
-        """Add a ring; if NCCL cut the order short, drop its last number, which may be
-        incomplete."""
-        if not line_patterns.CHANNEL_ORDER.match(order):
-            return False
-        channel, _, total = name.partition(b"/")
-        whole = order.removesuffix(b"...")
-        parts = whole.split() if len(whole) == len(order) else whole.split()[:-1]
-        self._collected.rings.add(
-            communicator=slot,
-            channel=int(channel[:9]),
-            order=tuple(int(part) for part in parts),
-            line=line,
-            total=int(total[:9]) if total.isdigit() else None,
-        )
-        return True
-
-
-_INFO = b" NCCL INFO "
-# These lines are frequent and have no other content.
-_COMM = (b"comm 0x", b"ncclCommInitRank comm 0x")
 _LONGEST_LINE_BYTES = 20_000
 _OF_A_PLAIN_LINE = (b"#", b"version", b"nccl")
 # The first line of a log that the course has generated.
@@ -78,25 +27,63 @@ class NcclReader:
 
     def __init__(self) -> None:
         self._collected = Collected()
-        self._channel_lines = ChannelLines(self._collected)
+        self._link_codes: dict[bytes, int] = {}
 
     def read(self, source: Source) -> None:
         said = self._collected
         said.files.append(source.name)
         said.line = 0
-        said.threads.begin_file(said.lines)
+        said.threads.begin_file()
         for block in lines.blocks(source.path):
             for text in block.removesuffix(b"\n").split(b"\n"):
                 said.line += 1
                 head, found, channel = text.partition(NEEDLE)
-                if not found or not self._channel(head, channel):
+                if not found or not self._channel_line(head, channel):
                     self._any(text)
         said.lines += said.line
 
-    def _channel(self, head: bytes, text: bytes) -> bool:
-        slot = self._collected.threads.slot(head, self._collected.line)
+    def _channel_line(self, head: bytes, text: bytes) -> bool:
+        slot = self._collected.threads.slot(head)
+        return slot is not None and self._channel(slot, text)
+
+    def _channel(self, slot: int, text: bytes) -> bool:
+        """Add `00/0 : 1[1] -> 0[0] via …`: a channel's number, with or without a slash and the
+        total, and a link. Return False for another kind of line."""
         name, _, link = text.partition(b" : ")
-        return slot is not None and self._channel_lines.add(slot, name, link, self._collected.line)
+        number, link = name.partition(b"/")[0], prefix.without_colours(link).rstrip()
+        if not number.isdigit():
+            return False
+        code = self._link_codes.get(link)
+        if code is None:
+            found = line_patterns.link_of(link)
+            if found is None:
+                return self._ring(slot, name, link)
+            code = self._link_codes[link] = len(self._link_codes)
+            self._collected.links.append(found)
+        rows = self._collected.rows
+        if len(rows.slot) < MOST_CHANNEL_LINES:
+            rows.slot.append(slot)
+            rows.channel.append(int(number[:9]))
+            rows.link.append(code)
+            rows.line.append(self._collected.line)
+        return True
+
+    def _ring(self, slot: int, name: bytes, order: bytes) -> bool:
+        """Add a ring; if NCCL cut the order short, drop its last number, which may be
+        incomplete."""
+        if not line_patterns.CHANNEL_ORDER.match(order):
+            return False
+        channel, _, total = name.partition(b"/")
+        whole = order.removesuffix(b"...")
+        parts = whole.split() if len(whole) == len(order) else whole.split()[:-1]
+        self._collected.rings.add(
+            communicator=slot,
+            channel=int(channel[:9]),
+            order=tuple(int(part) for part in parts),
+            line=self._collected.line,
+            total=int(total[:9]) if total.isdigit() else None,
+        )
+        return True
 
     def _any(self, text: bytes) -> None:
         if b"NCCL" in text or b" INFO " in text or b" WARN " in text:
@@ -106,122 +93,68 @@ class NcclReader:
 
     def _other(self, text: bytes) -> None:
         text = prefix.without_colours(text[:_LONGEST_LINE_BYTES])
-        head, found, message = text.partition(_INFO)
+        head, found, message = text.partition(b" NCCL INFO ")
         if not found:
             head, found, message = text.partition(b" INFO ")
-        if found and (slot := self._collected.threads.slot(head, self._collected.line)) is not None:
-            if message.startswith(_COMM) and b"version" not in head:
-                return self.comm(slot, head, message)
+        if found and (slot := self._collected.threads.slot(head)) is not None:
             self._message(slot, head, message)
         elif b"NCCL WARN " in text or (b" WARN " in text and line_patterns.THREAD.search(text)):
             self._warning(text)
         self._plain(text)
 
     def _message(self, slot: int, head: bytes, message: bytes) -> None:
-        handler = _HANDLERS.get(message.split(b" ", 1)[0].rstrip(b":"))
-        if handler is not None:
-            handler(self, slot, head, message)
-        elif b" channels" in message and (match := line_patterns.CHANNEL_COUNTS.match(message)):
-            names = ("collective_channels", "nvls_channels", "p2p_channels")
-            pairs = zip(names, match.groups(), strict=True)
-            self._collected.slots[slot].counts = {
-                name: int(value) for name, value in pairs if value
-            }
-        elif self._collected.network is None and (match := line_patterns.NETWORK.match(message)):
-            self._collected.network = match[1].decode()
-
-    def comm(self, slot: int, head: bytes, message: bytes) -> None:
-        found = line_patterns.comm_of(message)
-        if found is not None:
-            self._collected.threads.comm(slot, head, found, self._collected.line)
-
-    def channel(self, slot: int, _: bytes, message: bytes) -> None:
-        """Add `Ring 00 : 1 -> 0 [receive] via …` of 2.4, a channel line under another name."""
-        name, _colon, link = message.partition(b" ")[2].partition(b" : ")
-        self._channel_lines.add(slot, name, link, self._collected.line)
-
-    def collnet(self, slot: int, _: bytes, message: bytes) -> None:
-        """Add the link to a reducing switch, written as a link from the rank to itself."""
-        if match := line_patterns.COLLNET.match(message):
+        said = self._collected
+        kind, _, rest = message.partition(b" ")
+        if kind.startswith((b"comm", b"ncclComm")):
+            if comm := line_patterns.comm_of(message):
+                said.threads.comm(head, comm)
+        elif kind in (b"Channel", b"Ring"):  # version 2.4 calls a channel a ring
+            self._channel(slot, rest)
+        elif kind in (b"CollNet", b"Coll") and (match := line_patterns.COLLNET.match(message)):
+            # The link to a reducing switch is written as a link from the rank to itself.
             channel, rank, direction, via = match.groups()
-            link = b"%b -> %b [%b] via %b" % (rank, rank, direction, via)
-            self._channel_lines.add(slot, channel, link, self._collected.line)
-
-    def nvls(self, slot: int, _: bytes, message: bytes) -> None:
-        if message.startswith((b"Connected NVLS", b"NVLS comm", b"NVLS Trees")):
-            self._collected.slots[slot].counts["nvls"] = 1
-
-    def using(self, _: int, __: bytes, message: bytes) -> None:
-        if message.startswith(b"Using network "):
-            self._collected.network = message[14:100].decode("utf-8", "replace").strip()
+            self._channel(
+                slot, b"%b : %b -> %b [%b] via %b" % (channel, rank, rank, direction, via)
+            )
+        elif message.startswith(b"Using network "):
+            said.network = message[14:100].decode("utf-8", "replace").strip()
+        elif said.network is None and (match := line_patterns.NETWORK.match(message)):
+            said.network = match[1].decode()
 
     def _warning(self, text: bytes) -> None:
         head, _, message = text.partition(b" WARN ")
         head = head.removesuffix(b" NCCL")
-        match = line_patterns.THREAD.search(head)
-        where = head[match.end() :].strip() if match else b""
-        slot = (
-            self._collected.threads.slot(head[: match.end()], self._collected.line)
-            if match
-            else None
-        )
-        comm = self._collected.slots[slot].comm if slot is not None else None
-        self.add_warning(
-            message.decode("utf-8", "replace").strip(),
-            host=self._collected.slots[slot].host if slot is not None else None,
-            rank=comm.rank if comm else prefix.parse(text).rank,
-            where=where.decode("utf-8", "replace"),
-        )
-
-    def add_warning(self, text: str, **values: object) -> None:
-        severity, meaning = line_patterns.meaning_of(text)
-        self._collected.warnings.add(
-            text=text[:1000],
-            severity=severity,
-            meaning=meaning,
-            line=self._collected.line,
-            file=self._collected.files[-1] if self._collected.files else "",
-            **values,
+        said, match = self._collected, line_patterns.THREAD.search(head)
+        number = said.threads.slot(head[: match.end()]) if match else None
+        slot = None if number is None else said.slots[number]
+        said.warnings.add(
+            host=slot.host if slot else None,
+            rank=slot.comm.rank if slot and slot.comm else prefix.parse(text).rank,
+            text=message.decode("utf-8", "replace").strip()[:1000],
+            where=head[match.end() :].decode("utf-8", "replace").strip() if match else "",
+            line=said.line,
+            file=said.files[-1],
         )
 
     def _plain(self, text: bytes) -> None:
         """Read versions, settings, and the mark of a simulated log."""
-        if text.startswith(_MARK) and not self._collected.simulated:
-            self._collected.simulated = text[len(_MARK) :].decode("utf-8", "replace").strip()
+        said = self._collected
+        if text.startswith(_MARK) and not said.simulated:
+            said.simulated = text[len(_MARK) :].decode("utf-8", "replace").strip()
         if b"version" in text and (match := line_patterns.VERSION.search(text)):
-            self._collected.library = "RCCL" if b"RCCL" in text else self._collected.library
+            said.library = "RCCL" if b"RCCL" in text else said.library
             version = match[1].decode("utf-8", "replace")
-            if version not in self._collected.versions and len(self._collected.versions) < 100:
-                self._collected.versions.append(version)
+            if version not in said.versions and len(said.versions) < 100:
+                said.versions.append(version)
         if b" set " in text and (match := line_patterns.SETTING.search(text)):
             value = match[2].decode("utf-8", "replace").strip().rstrip(".")
-            if len(self._collected.environment) < 1000:
-                self._collected.environment[match[1].decode()] = value
-        if b"neither AF_INET" in text and b" WARN " not in text:
-            self.add_warning(text.decode("utf-8", "replace").strip())
+            if len(said.environment) < 1000:
+                said.environment[match[1].decode()] = value
 
     def result(self) -> NcclLog:
         from course_lib.read.nccl_logs.tables import build
 
         return build(self._collected)
-
-
-Handler = Callable[[NcclReader, int, bytes, bytes], None]
-_HANDLERS: dict[bytes, Handler] = {
-    b"comm": NcclReader.comm,
-    b"ncclCommInitRank": NcclReader.comm,
-    b"ncclCommInitRankConfig": NcclReader.comm,
-    b"ncclCommInitAll": NcclReader.comm,
-    b"ncclCommSplit": NcclReader.comm,
-    b"ncclCommInitRankScalable": NcclReader.comm,
-    b"Ring": NcclReader.channel,
-    b"Channel": NcclReader.channel,
-    b"CollNet": NcclReader.collnet,
-    b"Coll": NcclReader.collnet,
-    b"Connected": NcclReader.nvls,
-    b"NVLS": NcclReader.nvls,
-    b"Using": NcclReader.using,
-}
 
 
 def nccl(path: PathLike | Iterable[PathLike]) -> NcclLog:

@@ -37,7 +37,7 @@ CHANNEL_COLUMNS = (
     "line",
 )
 RING_COLUMNS = ("communicator", "channel", "order", "truncated", "line")
-WARNING_COLUMNS = ("host", "rank", "text", "where", "severity", "meaning", "line", "file")
+WARNING_COLUMNS = ("host", "rank", "text", "where", "line", "file")
 
 
 @dataclass(frozen=True)

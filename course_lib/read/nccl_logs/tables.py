@@ -136,7 +136,6 @@ def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame
         totals = [most[0] + 1]
     states = {comm.state for comm in comms}
     nodes = [int(text) for comm in comms if (text := comm.parts.get("nNodes", "")).isdecimal()]
-    counts = {name: value for slot in members for name, value in slot.counts.items()}
     return {
         "label": next((comm.parts["commId"] for comm in comms if "commId" in comm.parts), None),
         "size": max([comm.size for comm in comms], default=max(seen, default=None)),
@@ -144,7 +143,6 @@ def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame
         "nodes": max(nodes, default=len({slot.host for slot in known or members})),
         "channels": max(totals, default=None),
         "init": "complete" if "COMPLETE" in states else "started" if comms else None,
-        **counts,
     }
 
 
@@ -156,7 +154,7 @@ def build(collected: Collected) -> NcclLog:
     return NcclLog(
         library=collected.library,
         versions=tuple(collected.versions),
-        hosts=tuple(collected.hosts),
+        hosts=tuple(collected.threads.hosts),
         network=collected.network,
         environment=dict(collected.environment),
         communicators=communicators(collected, number, channels, ring_table),
@@ -178,7 +176,8 @@ def _channels(collected: Collected, number: list[int]) -> pd.DataFrame:
     slot = _corrected(collected, np.frombuffer(rows.slot, np.intc), link)
     links = pd.DataFrame(collected.links, columns=list(Link._fields)).astype(_LINK_TYPES)
     hosts = pd.Series(
-        [item.host for item in collected.slots], dtype=pd.CategoricalDtype(list(collected.hosts))
+        [item.host for item in collected.slots],
+        dtype=pd.CategoricalDtype(list(collected.threads.hosts)),
     )
     table = links.take(link).reset_index(drop=True)
     table = table.assign(

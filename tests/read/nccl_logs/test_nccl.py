@@ -127,16 +127,3 @@ def test_interface_reached_through_another_rank(logs):
 def test_settings_are_read(logs):
     log = read.nccl(logs / "nccl/v2277-2xA100PCIe-fault.log")
     assert log.environment["NCCL_TOPO_FILE"].endswith("topo_fail.xml")
-
-
-def test_warnings_are_weighed(logs):
-    def severities(name: str) -> list[str]:
-        return read.nccl(logs / "nccl" / name).warnings["severity"].tolist()
-
-    assert severities("v248-2n-socket-excerpt.log") == ["warning"]
-    assert severities("rccl-2223-rocm-excerpt.log") == ["warning"]
-    assert severities("v2234-collnet-init-fallback-warn.log") == ["warning"]
-    assert set(severities("duplicate-gpu-horovod-excerpt.log")) == {"error"}
-    assert severities("v2213-connect-timeout-excerpt.log") == ["error", "error"]
-    assert severities("socket-ifname-missing-2277-excerpt.log") == ["error"]
-    assert read.nccl(logs / "nccl/rccl-2223-rocm-excerpt.log").library == "RCCL"

@@ -75,7 +75,6 @@ def test_way_to_the_switch_is_no_link_between_ranks(write):
     assert log.matrix().loc[0, 1] == "P2P/IPC"
     assert (log.matrix().loc[4] == "").all()
     assert log.rings["order"].tolist() == [(0, 1)]
-    assert log.communicators["nvls"].tolist() == [1]
 
 
 @pytest.mark.parametrize("before", ["", "[1,3]<stdout>:", "7: ", "[2025-01-02 03:04:05] "])
