@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from course_lib.read import lines
 from course_lib.read.memory_traces.timeline import (
-    Block,
     MemoryTimeline,
     PhaseRow,
-    alive_at,
     phase_table,
     steps_from_changes,
 )
@@ -27,18 +22,16 @@ LARGEST, LATEST_NS = 2**60, 2**63
 
 
 class _Events:
-    """Changes, phases and levels of one file."""
+    """Changes and phases of one file."""
 
     def __init__(self, categories: int) -> None:
         self.categories = categories
         self.time: list[float] = []
         self.category: list[int] = []
         self.change: list[int] = []
-        self.alive: dict[int, tuple[float, int, int]] = {}
-        self.blocks: list[tuple[int, int, int, float, float]] = []
+        self.alive: dict[int, tuple[int, int]] = {}
         self.open: dict[tuple[str, int | None, int | None, int | None], float] = {}
         self.phases: list[PhaseRow] = []
-        self.levels: list[tuple[float, int]] = []
         self.last = 0.0
         self.said = ""
 
@@ -54,19 +47,16 @@ class _Events:
             self._free(float(time), rest[0])
         elif kind in ("begin", "end") and len(rest) in (3, 4):
             self._phase(kind, float(time), *rest)
-        elif kind == "level" and len(rest) == 1 and _is_size(rest[0]):
-            self.levels.append((float(time), rest[0]))
 
     def _allocate(self, time: float, block: int, size_bytes: int, category: int) -> None:
         if category < self.categories:
             self._free(time, block)
-            self.alive[block] = time, size_bytes, category
+            self.alive[block] = size_bytes, category
             self._change(time, category, size_bytes)
 
     def _free(self, time: float, block: int) -> None:
         if (known := self.alive.pop(block, None)) is not None:
-            begun, size_bytes, category = known
-            self.blocks.append((block, size_bytes, category, begun, time))
+            size_bytes, category = known
             self._change(time, category, -size_bytes)
 
     def _change(self, time: float, category: int, size_bytes: int) -> None:
@@ -90,11 +80,9 @@ class _Events:
             self.phases.append((*key, begun, time))
 
     def close(self) -> None:
-        """End blocks and phases that are open at the end of the file at its last event."""
+        """End phases that are open at the end of the file at its last event."""
         for key, begun in self.open.items():
             self.phases.append((*key, begun, self.last))
-        for block, (begun, size_bytes, category) in self.alive.items():
-            self.blocks.append((block, size_bytes, category, begun, math.inf))
 
 
 def _is_number(value: object) -> bool:
@@ -139,15 +127,7 @@ def read_course_trace(path: Path) -> MemoryTimeline | None:
 def _timeline(
     path: Path, header: dict[str, Any], names: tuple[str, ...], events: _Events
 ) -> MemoryTimeline:
-    import pandas as pd
-
     time, levels = steps_from_changes(events.time, events.category, events.change, len(names))
-    total = levels.sum(axis=1)
-    peak = float(time[int(total.argmax())]) if len(time) else 0.0
-    blocks: list[Block] = [
-        (block, size, names[kind], begun, freed, None)
-        for block, size, kind, begun, freed in events.blocks
-    ]
     layout = header.get("layout")
     sizes = layout.items() if isinstance(layout, dict) else ()
     return MemoryTimeline(
@@ -158,9 +138,7 @@ def _timeline(
         categories=names,
         time_us=time,
         bytes_by_category=levels,
-        phases=phase_table(events.phases, time, np.asarray(total, np.int64)),
-        level=pd.DataFrame(events.levels, columns=["time_us", "bytes"]),
-        blocks=alive_at(peak, blocks),
+        phases=phase_table(events.phases, time, levels.sum(axis=1)),
         limit_bytes=_maybe(header.get("limit_bytes")),
         layout={str(name): size for name, size in sizes if type(size) is int},
         note="; ".join(filter(None, (str(header.get("note") or ""), events.said))),

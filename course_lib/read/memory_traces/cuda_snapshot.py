@@ -15,29 +15,22 @@ from typing import Any
 import numpy as np
 
 from course_lib.read import lines
-from course_lib.read.memory_traces.timeline import (
-    Block,
-    MemoryTimeline,
-    alive_at,
-    steps_from_changes,
-)
+from course_lib.read.memory_traces.timeline import Floats, Ints, MemoryTimeline, steps_from_changes
 from course_lib.read.messages import _
 
 # Memory limit for a snapshot: this much, plus this multiple of its size on disk.
 LEAST_BYTES, MOST_GROWTH = 1 << 30, 64
 CATEGORIES = ("before the record", "recorded")
-_OURS = ("torch/", "/torch/", "python3", "<frozen", "importlib")
-
-
-class RefusedError(pickle.UnpicklingError):
-    """Error: the file asks for the execution of a function."""
+# Action -> the sign of its change of allocated or of reserved bytes.
+_ALLOCATED = {"alloc": 1, "free_completed": -1}
+_RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 
 
 class PlainUnpickler(pickle.Unpickler):
     """Unpickler of plain types only; it refuses every name."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise RefusedError(
+        raise pickle.UnpicklingError(
             _(
                 "the file asks to load {module}.{name}; a snapshot holds plain data",
                 module=module,
@@ -46,7 +39,7 @@ class PlainUnpickler(pickle.Unpickler):
         )
 
     def persistent_load(self, pid: Any) -> Any:
-        raise RefusedError(
+        raise pickle.UnpicklingError(
             _("the file refers to objects outside the file; a snapshot holds plain data")
         )
 
@@ -102,31 +95,38 @@ def _integer(value: Any) -> int:
 
 
 def _timeline(path: Path, device: int, segments: list[Any], trace: list[Any]) -> MemoryTimeline:
+    import pandas as pd
 
     mine = [item for item in segments if _integer(item.get("device")) == device]
-    held = sum(_integer(item.get("allocated_size")) for item in mine)
     events = [item for item in trace if isinstance(item, dict)]
-    times = _times(events)
-    changes, reserved, blocks = _changes(events, times)
-    recorded = sum(change for _, change in changes)
-    first = times[0] if times else 0.0
-    base = max(held - recorded, 0)
-    when = [first, *(time for time, _ in changes)]
-    time, levels = steps_from_changes(
-        when, [0] + [1] * len(changes), [base] + [change for _, change in changes], 2
-    )
-    total = levels.sum(axis=1)
-    peak = float(time[int(total.argmax())])
+    time, levels = _levels(events, mine, "allocated_size", _ALLOCATED)
+    when, reserved = _levels(events, mine, "total_size", _RESERVED)
     return MemoryTimeline(
         device=f"cuda:{device}",
         source=str(path),
         categories=CATEGORIES,
         time_us=time,
         bytes_by_category=levels,
-        reserved=_reserved(reserved, mine, first),
-        blocks=alive_at(peak, blocks),
+        reserved=pd.DataFrame({"time_us": when, "reserved_bytes": reserved.sum(axis=1)}),
         note="" if events else _("the snapshot has no history, because recording was off"),
     )
+
+
+def _levels(
+    events: list[dict[str, Any]], segments: list[Any], size: str, signs: dict[str, int]
+) -> tuple[Floats, Ints]:
+    """Return the bytes over time by category. The segments have the bytes at the end."""
+    times = _times(events)
+    changes = [
+        (time, signs[action] * _integer(event.get("size")))
+        for event, time in zip(events, times, strict=True)
+        if (action := str(event.get("action"))) in signs
+    ]
+    held = sum(_integer(item.get(size)) for item in segments)
+    before = max(held - sum(change for _, change in changes), 0)
+    when = [*(times[:1] or [0.0]), *(time for time, _ in changes)]
+    sizes = [before, *(change for _, change in changes)]
+    return steps_from_changes(when, [0] + [1] * len(changes), sizes, len(CATEGORIES))
 
 
 def _times(events: list[dict[str, Any]]) -> list[float]:
@@ -137,64 +137,3 @@ def _times(events: list[dict[str, Any]]) -> list[float]:
     start = min(stamp for stamp in stamps if stamp)
     since = [float(max(stamp - start, 0)) for stamp in stamps]
     return [float(time) for time in np.maximum.accumulate(since)]
-
-
-Changes = list[tuple[float, int]]
-
-
-def _changes(
-    events: list[dict[str, Any]], times: list[float]
-) -> tuple[Changes, Changes, list[Block]]:
-    """Return changes of allocated and of reserved bytes, and the lifetime of each block."""
-    changes: Changes = []
-    reserved: Changes = []
-    alive: dict[int, tuple[int, float, str | None]] = {}
-    blocks: list[Block] = []
-    for event, time in zip(events, times, strict=True):
-        action, size = event.get("action"), _integer(event.get("size"))
-        address = _integer(event.get("addr"))
-        if action == "alloc":
-            changes.append((time, size))
-            alive[address] = size, time, where(event.get("frames"))
-        elif action == "free_completed":
-            changes.append((time, -size))
-            if (known := alive.pop(address, None)) is not None:
-                blocks.append((address, known[0], CATEGORIES[1], known[1], time, known[2]))
-        elif action == "segment_alloc":
-            reserved.append((time, size))
-        elif action in ("segment_free", "segment_unmap"):
-            reserved.append((time, -size))
-        elif action == "segment_map":
-            reserved.append((time, size))
-    blocks += [
-        (address, size, CATEGORIES[1], begun, np.inf, frame)
-        for address, (size, begun, frame) in alive.items()
-    ]
-    return changes, reserved, blocks
-
-
-def where(frames: Any) -> str | None:
-    """Return the innermost frame of the user's own code, else the innermost Python frame."""
-    python = None
-    for frame in _list(frames)[:400]:
-        if not isinstance(frame, dict):
-            continue
-        name, line = str(frame.get("filename", "")), _integer(frame.get("line"))
-        if not name.endswith(".py"):
-            continue
-        text = f"{name}:{line} {frame.get('name', '')}"[:300]
-        python = python or text
-        if not any(part in name for part in _OURS):
-            return text
-    return python
-
-
-def _reserved(changes: Changes, segments: list[Any], first: float) -> Any:
-    import pandas as pd
-
-    held = sum(_integer(item.get("total_size")) for item in segments)
-    base = max(held - sum(size for _, size in changes), 0)
-    when = [first, *(time for time, _ in changes)]
-    sizes = [base, *(size for _, size in changes)]
-    time, level = steps_from_changes(when, [0] * len(when), sizes, 1)
-    return pd.DataFrame({"time_us": time, "reserved_bytes": level[:, 0]})

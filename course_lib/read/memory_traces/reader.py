@@ -10,9 +10,9 @@ from pathlib import Path
 from course_lib.read import lines
 from course_lib.read.files import PathLike, found_files, rank_of_trace
 from course_lib.read.memory_traces.course_format import FORMAT, read_course_trace
-from course_lib.read.memory_traces.cuda_snapshot import RefusedError, read_snapshot
+from course_lib.read.memory_traces.cuda_snapshot import read_snapshot
 from course_lib.read.memory_traces.timeline import Memory, MemoryTimeline
-from course_lib.read.memory_traces.torch_profiler import TooLargeError, from_trace, read_raw
+from course_lib.read.memory_traces.torch_profiler import from_trace, read_raw
 from course_lib.read.messages import N_, _
 from course_lib.read.profiler_traces.trace_file import read_trace
 
@@ -29,7 +29,7 @@ def memory(path: PathLike | Iterable[PathLike]) -> Memory:
     for file in found_files(path, ("memory", "profile"), _is_trace, missing):
         try:
             found = _read(file)
-        except (pickle.UnpicklingError, RefusedError, TooLargeError) as error:
+        except (pickle.UnpicklingError, lines.UnreadableError) as error:
             notes.append(f"{file}: {error}")
             continue
         if not found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,12 +20,7 @@ Ints = npt.NDArray[np.int64]
 PHASE_COLUMNS = ("phase", "step", "micro_batch", "begin_us", "end_us", "peak_bytes", "chunk")
 # Name, step, micro-batch, chunk of the rank's layers, begin and end in microseconds.
 PhaseRow = tuple[str, int | None, int | None, int | None, float, float]
-BLOCK_COLUMNS = ("block", "size_bytes", "category", "allocated_us", "freed_us", "where")
-# Name, size, category, begin and end in microseconds, source line.
-Block = tuple[int, int, str, float, float, str | None]
-LEVEL_COLUMNS = ("time_us", "bytes")
 RESERVED_COLUMNS = ("time_us", "reserved_bytes")
-MOST_BLOCKS = 10_000
 
 
 def empty_table(columns: Sequence[str]) -> pd.DataFrame:
@@ -39,8 +33,7 @@ def empty_table(columns: Sequence[str]) -> pd.DataFrame:
 class MemoryTimeline:
     """Step function: from `time_us[i]` on, `bytes_by_category[i]` are in use.
 
-    If the source has them, `level` is the allocator's own count and `reserved` is what it holds
-    from the device. `blocks` lists the blocks that were alive at the peak, largest first."""
+    If the source has it, `reserved` is what the allocator holds from the device."""
 
     device: str
     source: str
@@ -50,9 +43,7 @@ class MemoryTimeline:
     rank: int | None = None
     node: str | None = None
     phases: pd.DataFrame = field(default_factory=partial(empty_table, PHASE_COLUMNS))
-    level: pd.DataFrame = field(default_factory=partial(empty_table, LEVEL_COLUMNS))
     reserved: pd.DataFrame = field(default_factory=partial(empty_table, RESERVED_COLUMNS))
-    blocks: pd.DataFrame = field(default_factory=partial(empty_table, BLOCK_COLUMNS))
     limit_bytes: int | None = None
     layout: dict[str, int] = field(default_factory=dict)
     note: str = ""
@@ -98,9 +89,7 @@ class MemoryTimeline:
             categories=tuple(self.categories[column] for column in columns),
             bytes_by_category=self.bytes_by_category[:, columns],
             phases=self.phases.drop(columns="peak_bytes", errors="ignore"),
-            level=empty_table(LEVEL_COLUMNS),
             reserved=empty_table(RESERVED_COLUMNS),
-            blocks=self.blocks[self.blocks["category"].isin(categories)],
             limit_bytes=None,
         )
 
@@ -205,16 +194,3 @@ def phase_table(phases: list[PhaseRow], time_us: Floats, total: Ints) -> pd.Data
         rows.append((name, step, micro_batch, begin, end, peak, chunk))
     table = pd.DataFrame(rows, columns=list(PHASE_COLUMNS))
     return table.astype({"step": "Int64", "micro_batch": "Int64", "chunk": "Int64"})
-
-
-def alive_at(time_us: float, blocks: Sequence[Block]) -> pd.DataFrame:
-    """Return the largest blocks that were alive at a time; a block that outlived the record has no
-    time of release."""
-    import pandas as pd
-
-    alive = sorted((one for one in blocks if one[3] <= time_us < one[4]), key=lambda one: -one[1])
-    rows = [
-        (*block, None if freed == math.inf else freed, where)
-        for *block, freed, where in alive[:MOST_BLOCKS]
-    ]
-    return pd.DataFrame(rows, columns=list(BLOCK_COLUMNS))

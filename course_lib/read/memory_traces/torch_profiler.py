@@ -33,10 +33,6 @@ RAW_CATEGORIES = (
 LARGEST_RAW_BYTES = 128 << 20
 
 
-class TooLargeError(Exception):
-    """Error: a file that has to be read as a whole exceeds the limit."""
-
-
 def from_trace(trace: Trace) -> list[MemoryTimeline]:
     """Return one timeline for each device in the trace."""
     by_device: dict[tuple[int, int], list[tuple[float, Arguments]]] = defaultdict(list)
@@ -71,7 +67,6 @@ def _of_device(
         time_us=time,
         bytes_by_category=level.reshape(-1, 1),
         phases=phase_table(phases, time, level),
-        level=pd.DataFrame({"time_us": time, "bytes": level}),
         reserved=pd.DataFrame(reserved, columns=["time_us", "reserved_bytes"]),
         limit_bytes=_limit(trace, key),
     )
@@ -138,17 +133,16 @@ def read_raw(path: Path) -> MemoryTimeline | None:
 def _loaded(path: Path) -> Any:
     try:
         with lines.open_any(path) as file:
-            content = file.read(LARGEST_RAW_BYTES)
-            if file.read(1):
-                raise TooLargeError(
-                    _(
-                        "it has more than {limit} MiB, the limit for a raw timeline; record fewer "
-                        "steps",
-                        limit=LARGEST_RAW_BYTES >> 20,
-                    )
-                )
+            content = file.read(LARGEST_RAW_BYTES + 1)
+    except OSError:
+        return None
+    if len(content) > LARGEST_RAW_BYTES:
+        text = _("it has more than {limit} MiB, the limit for a raw timeline; record fewer steps",
+                 limit=LARGEST_RAW_BYTES >> 20)  # fmt: skip
+        raise lines.UnreadableError(text)
+    try:
         return msgspec.json.decode(content)
-    except (msgspec.DecodeError, ValueError, OSError, RecursionError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 

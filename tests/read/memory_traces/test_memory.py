@@ -66,12 +66,10 @@ def test_course_trace_worked_out_by_hand(write, name):
     ]
     assert (trace.peak_bytes, trace.peak_time_us) == (190, 35.5)
     assert trace.peak_composition == {"parameters": 100, "activations": 90}
-    assert trace.blocks[["block", "size_bytes"]].values.tolist() == [[1, 100], [4, 60], [3, 30]]
     phases = trace.phases.set_index("phase")
     assert phases.loc["forward", ["begin_us", "end_us", "peak_bytes"]].tolist() == [5, 25, 180]
     assert phases.loc["backward", "peak_bytes"] == 190
     assert phases.loc["optimizer", ["begin_us", "end_us", "peak_bytes"]].tolist() == [50, 55, 107]
-    assert trace.level.values.tolist() == [[20, 200]]
     assert (trace.limit_bytes, trace.layout["tensor"], trace.node) == (1000, 2, "node2")
     peaks = memory.peaks.iloc[0]
     assert (peaks["peak_bytes"], peaks["activations_bytes"]) == (190, 90)
@@ -94,7 +92,6 @@ def test_one_kind_of_memory_alone_has_a_peak_of_its_own(write):
     assert moving.total_bytes.tolist() == [0, 50, 80, 30, 90, 0, 0]
     assert (moving.peak_bytes, moving.peak_time_us) == (90, 35.5)
     assert moving.peak_composition == {"activations": 90}
-    assert set(moving.blocks["category"]) == {"activations"}
     assert moving.limit_bytes is None  # it is one of all memory
     assert memory[3].only("activations", "parameters").peak_bytes == memory[3].peak_bytes
     with pytest.raises(ReadError, match="it has parameters, activations"):
@@ -124,7 +121,7 @@ def test_profiler_trace_of_a_gpu(logs):
     assert set(gpu.phases["phase"]) == {"step", "backward", "optimizer"}
     assert gpu.phases["peak_bytes"].max() == gpu.peak_bytes
     cpu = next(trace for trace in memory if trace.device == "cpu:0")
-    assert len(gpu.level) - 1 + len(cpu.level) - 1 == 28010
+    assert len(gpu.time_us) - 1 + len(cpu.time_us) - 1 == 28010
 
 
 def test_raw_timeline_of_the_profiler(logs):
@@ -157,7 +154,6 @@ def test_cuda_snapshots(logs, name):
     assert trace.peak_composition["recorded"] == recorded
     assert int(trace.reserved["reserved_bytes"].iloc[-1]) == reserved
     assert trace.total_bytes[-1] == allocated
-    assert trace.blocks["where"].notna().any()
 
 
 class Malicious:
