@@ -31,11 +31,6 @@ class Source:
     def name(self) -> str:
         return str(self.path)
 
-    @staticmethod
-    def unnamed() -> Source:
-        """Return a source for bytes that come from no file."""
-        return Source(Path())
-
 
 def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
     """Return the log files of a file, a folder or a list of both, in natural order."""

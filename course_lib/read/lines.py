@@ -8,13 +8,11 @@ import codecs
 import contextlib
 import io
 import re
-import tarfile
 import warnings
-import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from course_lib.read.messages import _
 
@@ -26,8 +24,6 @@ _KINDS = (
     (re.compile(rb"\x1f\x8b"), "gzip"),
     (re.compile(rb"BZh[1-9]1AY&SY"), "bz2"),
     (re.compile(rb"\xfd7zXZ\0"), "lzma"),
-    (re.compile(rb"PK\x03\x04"), "zipfile"),
-    (re.compile(rb".{257}ustar", re.DOTALL), "tarfile"),
 )
 SUFFIXES = {".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zip", ".tar", ".zst", ".lz4", ".7z", ".Z",
             ".rar", ".br", ".lz"}  # fmt: skip
@@ -61,27 +57,13 @@ def _is_noise(head: bytes) -> bool:
         return 25 * never > len(head)
 
 
-def _parts(path: Path, module: str) -> Iterator[IO[bytes]]:
-    """Yield the files inside a packed file, one after the other."""
-    if module == "zipfile":
-        with zipfile.ZipFile(path) as archive:
-            yield from (archive.open(one) for one in archive.infolist() if not one.is_dir())
-    elif tarfile.is_tarfile(path):
-        with tarfile.open(path, "r|*") as archive:
-            yield from filter(None, map(archive.extractfile, archive))
-    else:
-        with import_module(module).open(path, "rb") as file:
-            yield file
-
-
 class Unpacked(io.RawIOBase):
     """Content of a packed file, up to a limit, since a few megabytes can unpack to gigabytes. A
     warning reports further content."""
 
-    def __init__(self, path: Path, parts: Iterator[IO[bytes]]) -> None:
+    def __init__(self, path: Path, module: str) -> None:
         self.path = path
-        self._parts = parts
-        self._part: IO[bytes] | None = None
+        self._file = import_module(module).open(path, "rb")
         self._error: UnreadableError | None = None
         self._left = MOST_UNPACKED_BYTES
 
@@ -107,11 +89,7 @@ class Unpacked(io.RawIOBase):
         if self._error:
             raise self._error
         try:
-            while size > 0 and (part := self._part or next(self._parts, None)):
-                if data := part.read1(size):  # type: ignore[attr-defined]
-                    self._part = part
-                    return data  # type: ignore[no-any-return]
-                self._part = None
+            return self._file.read1(size) if size > 0 else b""
         except Exception as error:  # each module has its own errors, and damage raises others
             self._error = UnreadableError(_("it is damaged or cut off: {error}", error=error))
             if self._left == MOST_UNPACKED_BYTES:
@@ -119,7 +97,7 @@ class Unpacked(io.RawIOBase):
         return b""
 
     def close(self) -> None:
-        self._parts.close()  # type: ignore[attr-defined]  # a generator
+        self._file.close()
         super().close()
 
 
@@ -139,7 +117,7 @@ def open_any(path: Path) -> BinaryIO:
     file: io.BufferedReader = path.open("rb")
     if kind := kind_of(_head(file)):
         file.close()
-        file = io.BufferedReader(Unpacked(path, _parts(path, kind)), BLOCK_BYTES)
+        file = io.BufferedReader(Unpacked(path, kind), BLOCK_BYTES)
     return cast(BinaryIO, file)
 
 
@@ -172,20 +150,16 @@ class LineBuffer:
         return rest
 
 
-def blocks(
-    path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
-) -> Iterator[bytes]:
+def blocks(path: Path, last_bytes: int | None = None) -> Iterator[bytes]:
     """Yield blocks of whole lines; only the last one may lack its newline. With `last_bytes`, read
     only about that many at the end of a plain file. Warn if a file cannot be read to its end."""
     try:
-        yield from all_blocks(path, size_bytes, last_bytes)
+        yield from all_blocks(path, last_bytes)
     except UnreadableError as error:
         warnings.warn(f"{path} was not read to its end: {error}", stacklevel=2)
 
 
-def all_blocks(
-    path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
-) -> Iterator[bytes]:
+def all_blocks(path: Path, last_bytes: int | None = None) -> Iterator[bytes]:
     """Yield blocks as `blocks` does, and raise an `UnreadableError` after the readable part."""
     with open_any(path) as file:
         if _is_noise(_head(file)):
@@ -195,7 +169,7 @@ def all_blocks(
             if file.tell():
                 file.readline(LONGEST_LINE_BYTES)
         try:
-            while block := file.read(size_bytes):
+            while block := file.read(BLOCK_BYTES):
                 yield block if block.endswith(b"\n") else block + _rest_of_line(file)
             file.read(1)
         except UnreadableError:

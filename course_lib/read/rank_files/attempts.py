@@ -39,33 +39,36 @@ def attempts(path: PathLike) -> Attempts:
     """Read the log of a job that prints when each attempt begins and ends (fault.restarts)."""
     with sources([path])[0].path.open("rb") as file:
         text = file.read(LARGEST_BYTES).decode("utf-8", "replace")
-    begins: list[float] = []
-    ends: list[float] = []
-    seen: dict[int, float] = {}
-    repeated = starting_s = saving_s = repeated_s = 0.0
-    finished, first, before_s = False, True, 0.0
+    marks: list[tuple[str, float]] = []
+    useful: dict[int, float] = {}
+    other_s = {"starting": 0.0, "saving": 0.0, "repeated": 0.0}
+    repeated, before_s, gap = 0, 0.0, "starting"
     for line in text.splitlines():
         if found := _ATTEMPT.match(line):
-            at_s = float(found[3])
-            begins, ends = (
-                ([*begins, at_s], ends) if found[2] == "begins" else (begins, [*ends, at_s])
-            )
-            finished, first = finished or "done" in found[2], True
-            before_s = at_s
+            marks.append((found[2], float(found[3])))
+            before_s, gap = marks[-1][1], "starting"
         elif found := _STEP.search(line):
-            at_s, took_s = datetime.fromisoformat(found[1]).timestamp(), float(found[3]) / 1e3
-            gap_s = max(0.0, at_s - before_s - took_s)
-            starting_s, saving_s = (
-                (starting_s + gap_s, saving_s) if first else (starting_s, saving_s + gap_s)
-            )
-            number = int(found[2])
-            if number in seen:
-                repeated, repeated_s = repeated + 1, repeated_s + took_s
+            try:
+                at_s, took_s = datetime.fromisoformat(found[1]).timestamp(), float(found[3]) / 1e3
+            except ValueError:  # a damaged line
+                continue
+            other_s[gap] += max(0.0, at_s - before_s - took_s)
+            before_s, gap = at_s, "saving"
+            if int(found[2]) in useful:
+                repeated += 1
+                other_s["repeated"] += took_s
             else:
-                seen[number] = took_s
-            first, before_s = False, at_s
-    total_s = ends[-1] - begins[0] if begins and ends else 0.0
+                useful[int(found[2])] = took_s
+    begins = [at_s for what, at_s in marks if what == "begins"]
+    ends = [at_s for what, at_s in marks if what != "begins"]
     return Attempts(
-        len(begins), finished, total_s, sum(seen.values()), repeated_s, starting_s, saving_s,
-        len(seen), int(repeated),
-    )  # fmt: skip
+        count=len(begins),
+        finished=any("done" in what for what, _ in marks),
+        total_s=ends[-1] - begins[0] if begins and ends else 0.0,
+        useful_s=sum(useful.values()),
+        repeated_s=other_s["repeated"],
+        starting_s=other_s["starting"],
+        saving_s=other_s["saving"],
+        iterations=len(useful),
+        repeated=repeated,
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from course_lib.read import files, lines, prefix
 from course_lib.read.files import PathLike, Source
@@ -65,7 +66,7 @@ class TrainingReader:
     def feed(self, data: bytes) -> None:
         """Read some bytes; an incomplete last line waits for its rest."""
         if not self._sources:
-            self._begin(Source.unnamed())
+            self._begin(Source(Path()))
         if block := self._buffer.feed(data):
             self._read(block)
 

@@ -15,7 +15,7 @@ from typing import Any
 from course_lib.read import prefix
 from course_lib.read.training_logs.iteration_lines import NUMBER, column_of
 
-_TEXTS = {"name", "what", "precision"}
+_TEXTS = {"name", "what", "precision", "split"}
 _LONGEST_NEXT_LINE = 300
 
 
@@ -33,7 +33,6 @@ class LineRule:
     fields: re.Pattern[bytes] | None = None
     value: str = ""
     suffix: str = ""
-    printed: str = ""
     until: bytes = b""
     set: dict[str, Any] = field(default_factory=dict)
     units: dict[str, float] = field(default_factory=dict)
@@ -55,7 +54,7 @@ class LineRule:
             row = dict(self.set)
             if "value" in groups:
                 self._measure(row, self.value, groups.pop("value"), unit)
-            row |= _values(groups)
+            row |= {k: v for k, v in _values(groups).items() if v is not None or k not in row}
             if self.each is not None:
                 yield from (row | _values(one.groupdict()) for one in self.each.finditer(rest))
                 continue
@@ -78,11 +77,7 @@ class LineRule:
     ) -> None:
         value = number(text.replace(b",", b""))
         if value is not None:
-            in_column = self.units.get(unit, 1.0)
-            row[column] = value * factor * in_column
-            if self.printed and in_column != 1.0:
-                name = column.removesuffix(self.suffix) if self.suffix else column
-                row[self.printed.format(name=name, unit=unit.lower())] = value
+            row[column] = value * factor * self.units.get(unit, 1.0)
 
 
 def _values(groups: dict[str, bytes | None]) -> dict[str, Any]:

@@ -123,9 +123,8 @@ def test_ranks_follow_from_node_label_and_local_rank(logs):
     assert label.iterations["params_norm"].iloc[-1] == 700.144
 
 
-def test_gigabytes_are_converted_and_kept_as_printed(logs):
+def test_gigabytes_are_converted(logs):
     memory = read.training_log(logs / "megatron/memory-gb-runai-prefix-excerpt.log").memory
-    assert memory["mem_max_allocated_gb"].tolist() == [153.48]
     assert memory["max_allocated_mib"].iloc[0] == pytest.approx(153.48e9 / 2**20)
 
 
