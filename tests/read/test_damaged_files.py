@@ -150,14 +150,14 @@ def use_memory(path: Path) -> None:
     ask(memory, "peaks")
     for part in memory:
         assert part.peak_bytes == max(part.total_bytes, default=0)
-        ask(part, "table peak_composition blocks reserved level phases")
+        ask(part, "table peak_composition reserved phases")
         part.downsample(50)
 
 
 def use_profile(path: Path) -> None:
     profile = read.profile(path)
-    ask(profile, "step_time overlap operators kernels communication skew spans ranges workers")
-    ask(profile, "recommendations tensor_core_share gpu_utilisation device_kind world_size")
+    ask(profile, "step_time overlap operators kernels communication spans ranges workers")
+    ask(profile, "recommendations tensor_core_share gpu_utilisation device_kind")
     ask(profile.memory, "peaks")
 
 

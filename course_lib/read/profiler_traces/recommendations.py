@@ -54,8 +54,9 @@ def _sums(profile: Profile) -> dict[str, float]:
 
 
 def _data(profile: Profile) -> Iterator[Recommendation]:
-    sums = _sums(profile)
-    share = max(profile.share("dataloader"), sums["data_us"] / max(sums["total_us"], 1e-9))
+    steps, sums = profile.step_time, _sums(profile)
+    named = float(steps["dataloader_us"].sum()) / max(float(steps["total_us"].sum()), 1e-9)
+    share = max(named, sums["data_us"] / max(sums["total_us"], 1e-9))
     if share > MUCH_DATA_LOADING:
         yield Recommendation(
             _("Waiting for data"),
@@ -176,16 +177,16 @@ def _memory(profile: Profile) -> Iterator[Recommendation]:
 
 
 def _skew(profile: Profile) -> Iterator[Recommendation]:
-    if profile.skew.empty:
-        return
-    spread, mean = float(profile.skew["spread_us"].mean()), float(profile.skew["mean_us"].mean())
+    """Compare the ranks' compute times, step by step."""
+    busy = profile.overlap.pivot_table("compute_us", "step", "rank", aggfunc="sum").dropna()
+    spread = float((busy.max(axis=1) - busy.min(axis=1)).mean())
+    mean = float(busy.mean(axis=1).mean())
     if mean and spread / mean > MUCH_SKEW:
-        slowest = profile.skew["slowest_rank"].mode().iloc[0]
         yield Recommendation(
             _("Ranks are out of step"),
             _(
                 "the slowest rank (mostly {slowest}) computes {share:.1%} longer than the fastest",
-                slowest=slowest,
+                slowest=busy.idxmax(axis=1).mode().iloc[0],
                 share=spread / mean,
             ),
             _("Look for uneven work: pipeline stages, data of different length, a slower device."),

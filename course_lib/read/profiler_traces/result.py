@@ -11,7 +11,6 @@ import numpy as np
 
 from course_lib.read.memory_traces.timeline import Memory
 from course_lib.read.memory_traces.torch_profiler import from_trace
-from course_lib.read.messages import ReadError, _
 from course_lib.read.profiler_traces import operators, step_times
 from course_lib.read.profiler_traces.recommendations import Recommendation, recommend
 from course_lib.read.profiler_traces.step_times import Worker, spans_of, utilisation
@@ -65,11 +64,6 @@ class Profile:
         names = {str(item.get("name")) for part in self.parts for item in part.trace.devices}
         busy = any(part.kinds.kernel.any() for part in self.parts)
         return ", ".join(sorted(names)) if names else "device" if busy else "cpu"
-
-    @property
-    def world_size(self) -> int | None:
-        sizes = [part.trace.distributed.get("world_size") for part in self.parts]
-        return max((size for size in sizes if type(size) is int), default=None)
 
     def _of_all(
         self, table: Callable[[Worker], pd.DataFrame], columns: Sequence[str]
@@ -127,26 +121,6 @@ class Profile:
         return found[list(COMMUNICATION_COLUMNS)]
 
     @cached_property
-    def skew(self) -> pd.DataFrame:
-        """Return the difference between the ranks' compute times, step by step."""
-        import pandas as pd
-
-        busy = self.overlap.groupby(["step", "rank"])["compute_us"].sum().unstack("rank")
-        if busy.shape[1] < 2:
-            names = ["step", "fastest_rank", "slowest_rank", "spread_us", "mean_us"]
-            return pd.DataFrame(columns=names)
-        busy = busy.dropna()
-        return pd.DataFrame(
-            {
-                "step": busy.index,
-                "fastest_rank": busy.idxmin(axis=1).to_numpy(),
-                "slowest_rank": busy.idxmax(axis=1).to_numpy(),
-                "spread_us": (busy.max(axis=1) - busy.min(axis=1)).to_numpy(),
-                "mean_us": busy.mean(axis=1).to_numpy(),
-            }
-        )
-
-    @cached_property
     def spans(self) -> pd.DataFrame:
         """Return steps, named ranges and communication, with times since the first event."""
         starts = [part.trace.start_us.min() for part in self.parts if len(part.trace.start_us)]
@@ -179,16 +153,3 @@ class Profile:
     @cached_property
     def recommendations(self) -> tuple[Recommendation, ...]:
         return recommend(self)
-
-    def share(self, name: str) -> float:
-        """Return the share of the step time in one of torch-tb-profiler's categories."""
-        if f"{name}_us" not in self.step_time:
-            raise ReadError(
-                _(
-                    "there is no category {name!r}; use one of {join}",
-                    name=name,
-                    join=", ".join(step_times.ROLES),
-                )
-            )
-        total = float(self.step_time["total_us"].sum())
-        return float(self.step_time[f"{name}_us"].sum()) / total if total else 0.0

@@ -291,9 +291,8 @@ def _calls_a_collective(trace: Trace) -> Bools:
     """Return the spans that enclose a torch communication call on its thread, and the calls."""
     calls = trace.of_name(lambda name: name.startswith("c10d::"))
     encloses = calls.copy()
-    places = trace.process * (int(trace.thread.max(initial=0)) + 1) + trace.thread
-    for place in np.unique(places[calls]).tolist():
-        here = places == place
+    for thread in np.unique(trace.thread[calls]).tolist():
+        here = trace.thread == thread
         begins = np.sort(trace.start_us[calls & here])
         first = np.searchsorted(begins, trace.start_us[here], "left")
         encloses[here] |= first < np.searchsorted(begins, trace.end_us[here], "left")

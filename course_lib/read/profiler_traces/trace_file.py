@@ -5,12 +5,13 @@ bare `N/A`, crashed runs stop in the middle) is decoded event by event."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 from array import array
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,6 @@ class Arguments(msgspec.Struct, gc=False):
     correlation: int = MISSING
     device_type: int = msgspec.field(default=MISSING, name="Device Type")
     device: int = msgspec.field(default=MISSING, name="Device Id")
-    address: int = msgspec.field(default=MISSING, name="Addr")
     size_bytes: int = msgspec.field(default=0, name="Bytes")
     allocated: int = msgspec.field(default=MISSING, name="Total Allocated")
     reserved: int = msgspec.field(default=MISSING, name="Total Reserved")
@@ -72,7 +72,6 @@ class Surroundings:
 
     head: bytes = b""
     tail: bytes = b""
-    properties: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> dict[str, Any]:
         found = _loaded(self.head.rstrip().rstrip(b",") + b"}") if self.head else {}
@@ -101,14 +100,8 @@ def pieces(path: Path, around: Surroundings) -> Iterator[bytes]:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    with lines.open_any(path) as file:
-        while True:
-            try:
-                data = file.read(_PIECE_BYTES)
-            except OSError:
-                return
-            if not data:
-                return
+    with lines.open_any(path) as file, contextlib.suppress(OSError):
+        while data := file.read(_PIECE_BYTES):
             yield data
 
 
@@ -134,11 +127,11 @@ def _last_boundary(buffer: bytes) -> int:
 
 
 def events_of(text: bytes) -> list[Event]:
-    """Return the events of a piece; of a broken piece, the events that can be decoded alone."""
+    """Return the events of a piece; of a broken piece, the events that can be decoded alone. After
+    the last piece there may be other text."""
     body = text.rstrip().rstrip(b",")
     offset = max(0, len(body) - 100_000)
-    ends = [len(body), *(match.start() + 1 + offset for match in _END.finditer(body[offset:]))]
-    for end in ends:
+    for end in (len(body), *(found.start() + 1 for found in _END.finditer(body, offset))):
         try:
             return _EVENT_LIST.decode(b"[" + body[:end] + b"]")
         except _NOT_DECODED:
@@ -170,39 +163,33 @@ MOST_EVENTS = 50_000_000
 LARGEST_ID = 2**62
 
 
-@dataclass
+@dataclass(frozen=True)
 class Trace:
-    """Events with a duration, in order of time. `category`, `name`, `process` and `thread` are
-    indices into the lists of texts (the last two into `places`)."""
+    """Events with a duration, in order of time. `category` and `name` are indices into lists of
+    texts; `thread` is a number of a process and thread."""
 
     path: Path
-    categories: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    places: list[str] = field(default_factory=list)
-    category: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    name: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    process: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    thread: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    external: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    correlation: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    start_us: Floats = field(default_factory=lambda: np.zeros(0))
-    duration_us: Floats = field(default_factory=lambda: np.zeros(0))
-    memory: list[tuple[float, Arguments]] = field(default_factory=list)
-    collectives: dict[int, Arguments] = field(default_factory=dict)
-    properties: dict[str, Any] = field(default_factory=dict)
+    categories: list[str]
+    names: list[str]
+    category: Ints
+    name: Ints
+    thread: Ints
+    external: Ints
+    correlation: Ints
+    start_us: Floats
+    duration_us: Floats
+    memory: list[tuple[float, Arguments]]
+    collectives: dict[int, Arguments]
+    properties: dict[str, Any]
 
     @property
     def end_us(self) -> Floats:
         return np.asarray(self.start_us + self.duration_us, np.float64)
 
     @property
-    def distributed(self) -> dict[str, Any]:
-        found = self.properties.get("distributedInfo")
-        return found if isinstance(found, dict) else {}
-
-    @property
     def rank(self) -> int | None:
-        found = self.distributed.get("rank")
+        known = self.properties.get("distributedInfo")
+        found = known.get("rank") if isinstance(known, dict) else None
         return found if type(found) is int else None
 
     @property
@@ -232,17 +219,15 @@ class _Columns:
 
     def __init__(self) -> None:
         self.start, self.duration = array("d"), array("d")
-        self.category, self.name = array("i"), array("i")
-        self.process, self.thread = array("i"), array("i")
+        self.category, self.name, self.thread = array("i"), array("i"), array("i")
         self.external, self.correlation = array("q"), array("q")
-        self.categories, self.names, self.places = _Codes(), _Codes(), _Codes()
+        self.categories, self.names, self.threads = _Codes(), _Codes(), _Codes()
 
     def add(self, events: list[Event]) -> None:
         arguments = [event.args or NOTHING for event in events]
         self.category.extend([self.categories[event.cat] for event in events])
         self.name.extend([self.names[event.name] for event in events])
-        self.process.extend([self.places[event.pid] for event in events])
-        self.thread.extend([self.places[event.tid] for event in events])
+        self.thread.extend([self.threads[event.pid, event.tid] for event in events])
         self.start.extend([event.ts for event in events])
         self.duration.extend([event.dur for event in events])
         self.external.extend([_external(item) for item in arguments])
@@ -258,38 +243,40 @@ def _small(number: int) -> int:
 
 
 def read_trace(path: Path) -> Trace:
-    trace, columns, around = Trace(path), _Columns(), Surroundings()
+    columns, around = _Columns(), Surroundings()
+    memory: list[tuple[float, Arguments]] = []
+    collectives: dict[int, Arguments] = {}
     for piece in pieces(path, around):
         found = events_of(piece)
         lasting = [event for event in found if event.ph == "X"]
         for number, event in enumerate(lasting, len(columns.start)):
             if event.args is not None and event.args.collective is not None:
-                trace.collectives[number] = event.args
+                collectives[number] = event.args
         columns.add(lasting)
-        trace.memory += [
+        memory += [
             (event.ts, event.args)
             for event in found
             if event.name == "[memory]" and event.args is not None and event.ts == event.ts
         ]
         if len(columns.start) > MOST_EVENTS:
             break
-    trace.properties = around.read()
-    return _sorted(trace, columns)
-
-
-def _sorted(trace: Trace, columns: _Columns) -> Trace:
-    """Sort events by time; events without a time are left out."""
+    # In order of time; events without a time are left out.
     start, duration = np.array(columns.start), np.array(columns.duration)
     order = np.argsort(start, kind="stable")
     order = order[np.isfinite(start + duration)[order]]
-    trace.start_us, trace.duration_us = start[order], duration[order]
-    for name in ("category", "name", "process", "thread", "external", "correlation"):
-        setattr(trace, name, np.array(getattr(columns, name), np.int64)[order])
-    trace.categories = [str(text) for text in columns.categories]
-    trace.names = [str(text) for text in columns.names]
-    trace.places = [str(text) for text in columns.places]
-    if trace.collectives:
-        place = {int(row): number for number, row in enumerate(order)}
-        found = trace.collectives.items()
-        trace.collectives = {place[row]: item for row, item in found if row in place}
-    return trace
+    place = {int(row): number for number, row in enumerate(order)} if collectives else {}
+    numbers = {
+        name: np.array(getattr(columns, name), np.int64)[order]
+        for name in ("category", "name", "thread", "external", "correlation")
+    }
+    return Trace(
+        path,
+        categories=[str(text) for text in columns.categories],
+        names=[str(text) for text in columns.names],
+        **numbers,
+        start_us=start[order],
+        duration_us=duration[order],
+        memory=memory,
+        collectives={place[row]: item for row, item in collectives.items() if row in place},
+        properties=around.read(),
+    )

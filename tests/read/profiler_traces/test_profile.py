@@ -60,7 +60,7 @@ def test_gpu_trace_worked_out_by_hand(write):
         ),
     )
     profile = read.profile(path)
-    assert (profile.ranks, profile.world_size) == ((2,), 4)
+    assert profile.ranks == (2,)
     assert row(profile.step_time) == {
         "total_us": 100,
         "kernel_us": 35,
@@ -88,7 +88,6 @@ def test_gpu_trace_worked_out_by_hand(write):
     assert operators.loc["aten::mm", "device_self_us"] == 20
     assert operators.loc["aten::mm", "tensor_core_us"] == 20
     assert operators.loc["aten::add", "device_self_us"] == 30
-    assert profile.share("communication") == 0.25
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
@@ -186,11 +185,8 @@ def test_two_ranks_worked_out_by_hand(write, tmp_path):
     assert communication["total_us"].tolist() == [40, 20]
     assert communication["data_transfer_us"].tolist() == [20, 20]
     assert communication["synchronising_us"].tolist() == [20, 0]
-    assert profile.skew[["fastest_rank", "slowest_rank", "spread_us"]].values.tolist() == [
-        [0, 1, 20.0]
-    ]
-    titles = [item.title for item in profile.recommendations]
-    assert "Ranks are out of step" in titles
+    [step] = [one for one in profile.recommendations if one.title == "Ranks are out of step"]
+    assert "the slowest rank (mostly 1) computes 50.0% longer" in step.evidence
     spans = profile.spans
     assert spans[spans["category"] == "communication"]["begin_us"].tolist() == [30, 50]
 
