@@ -65,7 +65,8 @@ class NcclLog:
     @property
     def is_understood(self) -> bool:
         tables = (self.communicators, self.ranks, self.channels, self.warnings)
-        return bool(self.versions or self.network) or any(len(table) for table in tables)
+        known = self.versions or self.network or self.environment
+        return bool(known) or any(len(table) for table in tables)
 
     def __str__(self) -> str:
         if not self.is_understood:
