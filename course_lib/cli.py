@@ -73,7 +73,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         N_("shows instructors the progress of the class, and who is stuck"),
     ),
     "rehearse": (
-        "classroom.rehearsal.command",
+        "classroom.rehearsal",
         N_("tests the jobs of a class on the cluster, the day before"),
     ),
     "cards": (

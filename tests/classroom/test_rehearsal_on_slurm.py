@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.classroom.rehearsal import command
+from course_lib.classroom import rehearsal
 from course_lib.cli import main
 
-sys.path.append(str(Path(__file__).parents[2] / "conformance"))
+sys.path.append(str(Path(__file__).parents[1] / "conformance"))
 from harness.clusters import RealSlurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -33,7 +33,7 @@ def slurm(need, lacking):
 def place(slurm, tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_CONF", slurm.environment(tmp_path)["SLURM_CONF"])
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setattr(command, "OF_A_LEARNER_GIB", 0.01)
+    monkeypatch.setattr(rehearsal, "OF_A_LEARNER_GIB", 0.01)
     return tmp_path
 
 

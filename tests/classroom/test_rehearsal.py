@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from course_lib.classroom.rehearsal import command, waves
-from course_lib.classroom.rehearsal.waves import Job, Played, Shape, Wave
+from course_lib.classroom import rehearsal
+from course_lib.classroom.rehearsal import Played, Shape
 from course_lib.cli import main
 from course_lib.lab.doctor.findings import BAD, FAIR, GOOD
 from course_lib.lab.errors import LabError
@@ -21,8 +21,8 @@ from course_lib.lab.workspace import Workspace
 BIG, SMALL = Shape(2, 2, 10), Shape(1, 1, 5)
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
 LESSONS = {
-    "03_x": [Job(BIG, 10.0)] * 8 + [Job(SMALL, 5.0)],
-    "08_y": [Job(SMALL, 5.0)] * 4,
+    "03_x": [(BIG, 10.0)] * 8 + [(SMALL, 5.0)],
+    "08_y": [(SMALL, 5.0)] * 4,
 }
 
 
@@ -33,7 +33,7 @@ def findings(users=4, at_once=1, faults=0, refused=""):
         for n in range(users - faults)
     ]
     played += [Played(100.0, fault="port: port 17 on node1")] * faults
-    return list(Wave(BIG, users, tuple(played), refused).findings())
+    return list(rehearsal.judged(BIG, users, played, refused))
 
 
 def literal_shapes(lesson):
@@ -50,23 +50,23 @@ def literal_shapes(lesson):
 
 
 def test_what_each_lesson_asks_for_is_in_its_recording(repository):
-    recorded = waves.jobs_of([])
+    recorded = rehearsal.jobs_of([])
     lessons = {path.stem: path for path in (repository / "lessons").glob("*.py")}
     assert set(recorded) == {n for n, path in lessons.items() if "lab.submit(" in path.read_text()}
     for name, jobs in recorded.items():
-        asked = {(one.shape.nodes, one.shape.devices_per_node) for one in jobs}
+        asked = {(shape.nodes, shape.devices_per_node) for shape, _seconds in jobs}
         assert set(literal_shapes(lessons[name])) <= asked, f"{name} asks for more than is recorded"
 
 
 def test_lessons_are_chosen_by_number():
-    assert list(waves.jobs_of(["07b", "00"])) == ["00_the_lab", "07b_pipelines_and_both"]
+    assert list(rehearsal.jobs_of(["07b", "00"])) == ["00_the_lab", "07b_pipelines_and_both"]
     with pytest.raises(LabError, match="'99' begins no lesson"):
-        waves.jobs_of(["99"])
+        rehearsal.jobs_of(["99"])
 
 
 def test_shapes_that_differ_in_time_alone_are_tried_once_with_the_longest():
-    lessons = {"a": [Job(BIG, 1.0), Job(Shape(2, 2, 60), 1.0)], "b": [Job(SMALL, 1.0)]}
-    assert waves.distinct(lessons) == [Shape(2, 2, 60), SMALL]
+    lessons = {"a": [(BIG, 1.0), (Shape(2, 2, 60), 1.0)], "b": [(SMALL, 1.0)]}
+    assert rehearsal.distinct(lessons) == [Shape(2, 2, 60), SMALL]
 
 
 def test_a_wave_tells_how_many_ran_at_once_and_how_long_the_last_waited():
@@ -84,16 +84,16 @@ def test_faults_and_refusals_will_fail():
 
 
 def test_what_to_book_is_nodes_for_all_and_the_hours_of_all_lessons():
-    said = command.to_book(LESSONS, 10, preset("slurm"))
+    said = rehearsal.to_book(LESSONS, 10, preset("slurm"))
     assert said.startswith("to book: 20 nodes with 2 devices each")
     assert "about 1.0 device-hours" in said
-    assert "20 GiB of memory" in command.to_book(LESSONS, 10, preset("box"))
+    assert "20 GiB of memory" in rehearsal.to_book(LESSONS, 10, preset("box"))
 
 
 def test_disk_for_all_is_counted(tmp_path):
-    [enough] = command.disk(Workspace(tmp_path), 1)
+    [enough] = rehearsal.disk(Workspace(tmp_path), 1)
     assert enough.level == GOOD
-    [lacking] = command.disk(Workspace(tmp_path), 10_000_000)
+    [lacking] = rehearsal.disk(Workspace(tmp_path), 10_000_000)
     assert lacking.level == BAD
     assert "make room" in lacking.cure
 
@@ -119,7 +119,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
     monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
     monkeypatch.setenv("PATH", os.environ["PATH"])
-    monkeypatch.setattr(command, "OF_A_LEARNER_GIB", 0.01)
+    monkeypatch.setattr(rehearsal, "OF_A_LEARNER_GIB", 0.01)
     return tmp_path
 
 

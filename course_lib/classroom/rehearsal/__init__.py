@@ -1,1 +1,0 @@
-"""Rehearsal for a class: short jobs shaped like the lessons' jobs, one per expected learner."""
