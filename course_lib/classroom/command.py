@@ -9,7 +9,7 @@ from pathlib import Path
 
 from course_lib.classroom import folder, opening, sharing, tables
 from course_lib.classroom.folder import SETTING
-from course_lib.classroom.roster import read
+from course_lib.classroom.snapshot import read
 from course_lib.lab import workspace
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import LabError

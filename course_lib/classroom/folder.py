@@ -65,10 +65,12 @@ def readers(folder: Path) -> Readers:
             "the class folder {folder} cannot be used: {strerror}",
             folder=folder, strerror=error.strerror,
         )) from error  # fmt: skip
-    if problem := problem_of(there):
+    mode = stat.S_IMODE(there.st_mode)
+    if not stat.S_ISDIR(there.st_mode) or mode & SAFE_BITS != SAFE_BITS or mode & stat.S_IROTH:
         raise LabError(_(
-            "the class folder {folder} {problem}; {make}",
-            folder=folder, problem=problem, make=MAKE,
+            "the class folder {folder} would let learners read or remove each other's files: "
+            "it has mode {mode:o} and needs {needed:o}; {make}",
+            folder=folder, mode=mode, needed=MODE, make=MAKE,
         ))  # fmt: skip
     if there.st_uid != os.getuid() and there.st_gid in {os.getgid(), *os.getgroups()}:
         raise LabError(
@@ -83,30 +85,14 @@ def readers(folder: Path) -> Readers:
     return Readers(there.st_uid, there.st_gid)
 
 
-def problem_of(there: os.stat_result) -> str:
-    """Say how the wrong accounts could read or remove files; empty if they cannot."""
-    mode = stat.S_IMODE(there.st_mode)
-    if not stat.S_ISDIR(there.st_mode):
-        return _("is not a folder")
-    if mode & SAFE_BITS != SAFE_BITS or mode & stat.S_IROTH:
-        return _(
-            "would let learners read or remove each other's files: it has mode {mode:o} and "
-            "needs {needed:o}",
-            mode=mode,
-            needed=MODE,
-        )
-    return ""
-
-
 def make(folder: Path, group: str, members: list[str] | None = None) -> Readers:
     """Create the folder, or repair it. Only root may set `members`, the instructors."""
     if members is not None:
         _set_members(group, members)
     with writing(folder):
         folder.mkdir(exist_ok=True)
-        there = folder.stat()
         try:
-            os.chown(folder, -1, _group_number(group) if group else there.st_gid)
+            os.chown(folder, -1, _group_number(group) if group else folder.stat().st_gid)
         except PermissionError as error:
             raise LabError(_(
                 "{folder} cannot be given to the group {group}: its owner must be a "
@@ -114,14 +100,7 @@ def make(folder: Path, group: str, members: list[str] | None = None) -> Readers:
                 folder=folder, group=group,
             )) from error  # fmt: skip
         folder.chmod(MODE)  # after chown, which clears the setgid bit
-    there = folder.stat()
-    if problem := problem_of(there):
-        raise LabError(_(
-            "{folder} {problem}, and its file system does not allow a change; use a "
-            "different folder",
-            folder=folder, problem=problem,
-        ))  # fmt: skip
-    return Readers(there.st_uid, there.st_gid)
+    return readers(folder)  # the kernel drops the bit for a group that is not the caller's
 
 
 def _group_number(group: str) -> int:
@@ -165,8 +144,3 @@ def members_of(gid: int) -> list[str]:
     except KeyError:
         named = []
     return named + [one.pw_name for one in pwd.getpwall() if one.pw_gid == gid]
-
-
-def open_quietly(path: str, how: int) -> int:
-    """Open a file without following a link or waiting for a pipe."""
-    return os.open(path, how | os.O_NONBLOCK | os.O_NOFOLLOW)

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from course_lib.classroom import folder, tables
-from course_lib.classroom.roster import Roster, read
+from course_lib.classroom.snapshot import Roster, read
 from course_lib.lab.errors import LabError
 from course_lib.lab.jupyter import private_server
 from course_lib.words import _, language

@@ -1,10 +1,17 @@
-"""Progress that a learner shares: lesson, exercises, tries, hints, guesses, times. Nothing else."""
+"""Progress that a learner shares: lesson, exercises, tries, hints, guesses, times. Nothing else.
+
+`of` makes it from a workspace. `read` reads the class folder, whose files may contain anything. The
+file's owner identifies the learner; the file's content does not. A progress file is named after its
+owner's uid. Other files are skipped and counted.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -12,6 +19,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from course_lib.classroom import folder, opening
+from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import account
 from course_lib.teach import jsonl, predictions, progress
 
@@ -195,3 +204,90 @@ def _time_of(entry: Mapping[str, Any]) -> float:
         return datetime.strptime(str(entry.get("time")), "%Y-%m-%dT%H:%M:%S%z").timestamp()
     except (ValueError, OverflowError):
         return 0.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """Learner who shares progress."""
+
+    uid: int
+    account: str
+    shared: Snapshot
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Learners who share progress, and the number of skipped files in the folder."""
+
+    members: tuple[Member, ...] = ()
+    passed_over: int = 0
+
+
+def read(place: Path) -> Roster:
+    """Read the class from its folder."""
+    members, passed_over = [], 0
+    try:
+        paths = sorted(place.iterdir())
+    except PermissionError as error:
+        raise LabError(
+            f"only instructors can look into {place}: the members of the group "
+            f"{folder.group_name(place.stat().st_gid)}"
+        ) from error
+    except OSError as error:
+        raise LabError(f"the class folder {place}: {error.strerror}") from error
+    for path in paths:
+        if path.name.startswith(".") or path.name == opening.FOLDER:
+            continue
+        if member := _member(path):
+            members.append(member)
+        else:
+            passed_over += 1
+    return Roster(tuple(sorted(members, key=lambda one: one.account)), passed_over)
+
+
+def _member(path: Path) -> Member | None:
+    """Read a learner's file; None if it is invalid or not owned by the account in its name.
+
+    Exercises that the course does not have are left out.
+    """
+    try:
+        with open(path, "rb", opener=_open_quietly) as file:
+            there = os.fstat(file.fileno())
+            if not stat.S_ISREG(there.st_mode) or path.name != f"{there.st_uid}.json":
+                return None
+            content = file.read(LARGEST_BYTES + 1)
+        shared = msgspec.convert(_clean(msgspec.json.decode(content)), Snapshot)
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    if len(content) > LARGEST_BYTES or shared.format != FORMAT:
+        return None
+    known = known_exercises()
+    if shared.stuck_on not in known:
+        shared = replace(shared, stuck_on="", stuck_unix_s=0.0)
+    shared = replace(
+        shared,
+        exercises={name: one for name, one in shared.exercises.items() if name in known},
+        guesses=dict(list(shared.guesses.items())[:MOST_GUESSES]),
+        tries=[one for one in shared.tries if one.exercise in known],
+    )
+    return Member(there.st_uid, folder.name_of(there.st_uid), shared)
+
+
+def _open_quietly(path: str, how: int) -> int:
+    """Open a file without following a link or waiting for a pipe."""
+    return os.open(path, how | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
+def _clean(value: Any) -> Any:
+    """Return the value with `one_line` applied to all of its texts."""
+    if isinstance(value, dict):
+        return {one_line(name): _clean(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    return one_line(value) if isinstance(value, str) else value
+
+
+def one_line(text: str) -> str:
+    """Shorten a text. Replace control characters and marks that reverse the writing direction."""
+    text = text[:LONGEST_TEXT].strip()
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

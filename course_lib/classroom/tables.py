@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.classroom import opening
-from course_lib.classroom.roster import Member, Roster
-from course_lib.classroom.snapshot import Exercise, Guess, Snapshot, known_exercises
+from course_lib.classroom.snapshot import (
+    Exercise,
+    Guess,
+    Member,
+    Roster,
+    Snapshot,
+    known_exercises,
+)
 from course_lib.lab.runs.tables import plain
 from course_lib.words import N_, _, label
 
@@ -50,27 +56,10 @@ def waiting_minutes(shared: Snapshot, since_unix_s: float, now_unix_s: float) ->
     )
 
 
-def stuck_minutes(shared: Snapshot, now_unix_s: float) -> float:
-    return waiting_minutes(shared, shared.stuck_unix_s if shared.stuck_on else 0.0, now_unix_s)
-
-
-def help_minutes(shared: Snapshot, now_unix_s: float) -> float:
-    return waiting_minutes(shared, shared.help_unix_s, now_unix_s)
-
-
-def is_stuck(shared: Snapshot, now_unix_s: float) -> bool:
-    return stuck_minutes(shared, now_unix_s) > STUCK_MINUTES
-
-
 def learner_rows(roster: Roster, now_unix_s: float) -> list[dict[str, Any]]:
     """Return the learners who ask for help, then the longest stuck, then the others by name."""
-
-    def order(member: Member) -> tuple[float, float]:
-        minutes = stuck_minutes(member.shared, now_unix_s)
-        waiting = minutes if minutes > STUCK_MINUTES else 0.0
-        return -help_minutes(member.shared, now_unix_s), -waiting
-
-    return [_learner_row(one, now_unix_s) for one in sorted(roster.members, key=order)]
+    rows = [_learner_row(one, now_unix_s) for one in roster.members]
+    return sorted(rows, key=lambda row: (-row["asking_minutes"], -row["stuck_minutes"]))
 
 
 def _learner_row(member: Member, now_unix_s: float) -> dict[str, Any]:
@@ -78,7 +67,8 @@ def _learner_row(member: Member, now_unix_s: float) -> dict[str, Any]:
     here = {name for name in known_exercises() if name.partition(".")[0] == shared.lesson}
     solved = {name for name, one in shared.exercises.items() if one.is_solved}
     exercise = shared.exercises.get(shared.stuck_on, Exercise())
-    stuck, asking = stuck_minutes(shared, now_unix_s), help_minutes(shared, now_unix_s)
+    stuck = waiting_minutes(shared, shared.stuck_unix_s, now_unix_s)
+    asking = waiting_minutes(shared, shared.help_unix_s, now_unix_s)
     asks = _("for {minutes:.0f} min {exercise}", minutes=asking, exercise=shared.stuck_on).strip()
     waits = _("{minutes:.0f} min on {exercise}", minutes=stuck, exercise=shared.stuck_on)
     return {
@@ -93,6 +83,9 @@ def _learner_row(member: Member, now_unix_s: float) -> dict[str, Any]:
         "seen": _ago(shared.active_unix_s, now_unix_s),
         "is_marked": stuck > STUCK_MINUTES or asking > 0,
         "uid": member.uid if shared.details else None,
+        "stuck_on": shared.stuck_on,
+        "stuck_minutes": stuck if stuck > STUCK_MINUTES else 0.0,
+        "asking_minutes": asking,
     }
 
 
@@ -110,22 +103,21 @@ def _ago(unix_s: float, now_unix_s: float) -> str:
 def exercise_rows(roster: Roster, now_unix_s: float) -> list[dict[str, Any]]:
     """Return the rows of all attempted exercises, in the order of the lessons."""
     rows = []
+    stuck_on = Counter(
+        row["stuck_on"] for row in learner_rows(roster, now_unix_s) if row["stuck_minutes"]
+    )
     for name in sorted({name for one in roster.members for name in one.shared.exercises}):
         tried = [m.shared.exercises[name] for m in roster.members if name in m.shared.exercises]
         hints = Counter(one.hint for one in tried if one.hint)
-        stuck = sum(
-            one.shared.stuck_on == name and is_stuck(one.shared, now_unix_s)
-            for one in roster.members
-        )
         rows.append(
             {
                 "exercise": name,
                 "tried by": len(tried),
                 "solved by": sum(one.is_solved for one in tried),
                 "tries": sum(one.tries for one in tried),
-                "stuck now": stuck,
+                "stuck now": stuck_on[name],
                 "hint met most": hints.most_common(1)[0][0] if hints else "",
-                "is_marked": stuck > 0,
+                "is_marked": stuck_on[name] > 0,
             }
         )
     return rows
@@ -205,11 +197,12 @@ def words_below(roster: Roster, place: Path) -> list[str]:
 def summary(roster: Roster, now_unix_s: float) -> str:
     if not roster.members:
         return _("no learner shares progress here yet (a line in lesson 00 asks each learner)")
-    stuck = sum(is_stuck(one.shared, now_unix_s) for one in roster.members)
-    asking = sum(help_minutes(one.shared, now_unix_s) > 0 for one in roster.members)
+    rows = learner_rows(roster, now_unix_s)
     return _(
         "learners who share: {count}; asking for help: {asking}; stuck over {minutes} min: {stuck}",
-        count=len(roster.members), asking=asking, minutes=STUCK_MINUTES, stuck=stuck,
+        count=len(rows), minutes=STUCK_MINUTES,
+        asking=sum(row["asking_minutes"] > 0 for row in rows),
+        stuck=sum(row["stuck_minutes"] > 0 for row in rows),
     )  # fmt: skip
 
 
@@ -282,7 +275,8 @@ def _exercises(roster: Roster, now_unix_s: float) -> Rows:
             "seen_minutes": round(minutes_since(seen, now_unix_s)) if seen else "",
         }
         for name, one in sorted(shared.exercises.items()):
-            stuck = stuck_minutes(shared, now_unix_s) if name == shared.stuck_on else 0.0
+            since = shared.stuck_unix_s if name == shared.stuck_on else 0.0
+            stuck = waiting_minutes(shared, since, now_unix_s)
             rows.append({
                 **common, "exercise": name, "solved": "yes" if one.is_solved else "no",
                 "tries": one.tries, "hint": one.hint, "stuck_minutes": round(stuck),

@@ -25,10 +25,8 @@ from lab_page import LabPage, write_settings  # noqa: E402
 from test_book import README  # noqa: E402
 
 from course_lib.classroom import page as class_page  # noqa: E402
-from course_lib.classroom.roster import Member, Roster  # noqa: E402
-from course_lib.classroom.snapshot import Exercise, Snapshot  # noqa: E402
+from course_lib.classroom.snapshot import Exercise, Member, Roster, Snapshot  # noqa: E402
 from course_lib.publish.book import site as book_site  # noqa: E402
-from course_lib.publish.book.page import Links  # noqa: E402
 from course_lib.publish.executed import executed_in  # noqa: E402
 from course_lib.show.style import DARK_FILTER  # noqa: E402
 
@@ -187,7 +185,7 @@ def pages(whole_book, outputs, repository, tmp_path_factory):
     (clone / "lessons" / "01_second.py").write_text(title.replace("00 First", "01 Second"))
     executed_in(clone).mkdir(parents=True)
     shutil.copy(outputs.file, executed_in(clone) / "00_first.ipynb")
-    ran = book_site.write(clone, clone / "out", Links(), clone)
+    ran = book_site.write(clone, clone / "out", "", clone)
     assert ran.ran == ["00_first"]
     without = sorted((whole_book / "made" / "book").glob("*.html"))
     return [ran.folder / "00_first.html", *without[:: 1 if EVERY else 3]]

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.classroom import page
-from course_lib.classroom.roster import Member, Roster
-from course_lib.classroom.snapshot import Exercise, Guess, Snapshot, Try
+from course_lib.classroom.snapshot import Exercise, Guess, Member, Roster, Snapshot, Try
 from course_lib.lab.jupyter.private_server import open_server
 
 EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from course_lib.classroom import roster, tables
-from course_lib.classroom.roster import read
+from course_lib.classroom import snapshot, tables
+from course_lib.classroom.snapshot import read
 from course_lib.lab.errors import LabError
 
 HINT = "the run used 2 nodes"
@@ -129,7 +129,7 @@ def test_guesses_and_tries_of_a_stranger_are_short_printable_and_few(classroom, 
 
 
 def test_no_hint_moves_the_cursor_of_the_instructor():
-    assert roster.one_line("\x1b[2Ja\nb\u202e\x9b31m 한국어 ✓") == "?[2Ja?b??31m 한국어 ✓"
+    assert snapshot.one_line("\x1b[2Ja\nb\u202e\x9b31m 한국어 ✓") == "?[2Ja?b??31m 한국어 ✓"
 
 
 def test_a_learner_who_asks_is_told_who_may_look(classroom, ada):

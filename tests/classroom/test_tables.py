@@ -7,8 +7,14 @@ import io
 import os
 
 from course_lib.classroom import folder, tables
-from course_lib.classroom.roster import Member, Roster
-from course_lib.classroom.snapshot import Exercise, Guess, Snapshot, known_exercises
+from course_lib.classroom.snapshot import (
+    Exercise,
+    Guess,
+    Member,
+    Roster,
+    Snapshot,
+    known_exercises,
+)
 from course_lib.cli import main
 
 NOW_S = 1_800_000_000.0
@@ -171,7 +177,7 @@ def test_a_folder_is_made_as_it_has_to_be(tmp_path, monkeypatch, capsys):
     place = tmp_path / "class"
     assert main(["class", "make", str(place)]) == 0
     assert place.stat().st_mode & 0o7777 == folder.MODE
-    assert folder.problem_of(place.stat()) == ""
+    assert folder.readers(place).owner == os.getuid()
     assert main(["class", "make", str(place), "--group", "no-such-group-here"]) == 2
     assert "no group 'no-such-group-here' here" in capsys.readouterr().err
     assert main(["class", "make", str(place), "--members", "ada"]) == 2
