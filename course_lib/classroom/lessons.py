@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +28,10 @@ IN_A_CLONE, ELSEWHERE = "my_notebooks", "notebooks"
 NOTES = ".course-lessons.json"
 
 
-@dataclass
-class Update:
-    """Results of copying, by lesson name."""
-
-    folder: Path
-    fresh: list[str] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
-    # Name of a changed copy -> name of the new version beside it.
-    beside: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        lines = []
-        if self.fresh:
-            lines.append(f"{_some(self.fresh)} copied to {self.folder}")
-        if self.replaced:
-            lines.append(f"{_some(self.replaced)} replaced by a new version (you had no changes)")
-        for name, new in self.beside.items():
-            lines.append(f"{name} has your changes and stays; the new version is {new}")
-        return "\n".join(lines)
-
-
-def update_workspace(workspace: Path, language: str = ENGLISH, alone: bool = False) -> list[Update]:
-    """Copy the lessons, and the solutions that the class has opened.
+def update_workspace(
+    workspace: Path, language: str = ENGLISH, alone: bool = False
+) -> tuple[Path, list[str]]:
+    """Copy the lessons, and the solutions that the class has opened. Return folder and news.
 
     Without a class, a clone has all solutions, and so has a learner who works alone. A different
     workspace, as on a hub, has none. A translation has its own folder: `my_notebooks/ko`.
@@ -66,10 +46,11 @@ def update_workspace(workspace: Path, language: str = ENGLISH, alone: bool = Fal
         for name, text in _shipped(clone, "solutions", language).items()
         if numbers & {opening.ALL, name.partition("_")[0]} or (numbers and name.endswith(".svg"))
     }
-    done = [update(folder_of(workspace, folder, language), _shipped(clone, "notebooks", language))]
+    lessons = folder_of(workspace, folder, language)
+    news = update(lessons, _shipped(clone, "notebooks", language))
     if opened:
-        done.append(update(folder_of(workspace, f"{folder}/solutions", language), opened))
-    return done
+        news += update(folder_of(workspace, f"{folder}/solutions", language), opened)
+    return lessons, news
 
 
 def _shipped(clone: Path, kind: str, language: str) -> dict[str, str]:
@@ -84,21 +65,32 @@ def _shipped(clone: Path, kind: str, language: str) -> dict[str, str]:
     }
 
 
-def update(folder: Path, shipped: dict[str, str]) -> Update:
-    """Bring the copies in `folder` up to the shipped texts."""
+def update(folder: Path, shipped: dict[str, str]) -> list[str]:
+    """Bring the copies in `folder` up to the shipped texts. Return sentences about the changes."""
     if not shipped:
         raise LabError("this library came without its lessons; install the course again")
     folder.mkdir(parents=True, exist_ok=True)
-    done, notes = Update(folder), _read_notes(folder / NOTES)
+    fresh: list[str] = []
+    replaced: list[str] = []
+    beside: list[str] = []
+    notes = _read_notes(folder / NOTES)
     try:
         for name, text in sorted(shipped.items()):
-            (folder / name).parent.mkdir(exist_ok=True)  # a translation has its own pictures
-            _update_one(folder / name, text, notes, done)
+            copy = folder / name
+            copy.parent.mkdir(exist_ok=True)  # a translation has its own pictures
+            is_fresh, made = not copy.exists(), _update_one(copy, text, notes)
+            if made == copy.name:
+                (fresh if is_fresh else replaced).append(made)
+            elif made:
+                beside.append(f"{copy.name} has your changes and stays; the new version is {made}")
     finally:
         write_json(folder / NOTES, notes)
     of_all = folder if folder.name not in LANGUAGES else folder.parent
     copy_pictures(of_all.parent / "images", SHIPPED / "images")
-    return done
+    copied = [f"{_some(fresh)} copied to {folder}"] if fresh else []
+    if replaced:
+        copied.append(f"{_some(replaced)} replaced by a new version (you had no changes)")
+    return copied + beside
 
 
 def copy_pictures(folder: Path, pictures: Path) -> None:
@@ -114,7 +106,7 @@ def copy_pictures(folder: Path, pictures: Path) -> None:
             shutil.copyfile(picture, folder / picture.name)
 
 
-def _update_one(copy: Path, text: str, notes: dict[str, str], done: Update) -> str:
+def _update_one(copy: Path, text: str, notes: dict[str, str]) -> str:
     """Write one text. Return the name of the file, or "" if nothing was written.
 
     A new version beside a changed copy counts as a copy, so a learner's changes to it are kept.
@@ -127,11 +119,7 @@ def _update_one(copy: Path, text: str, notes: dict[str, str], done: Update) -> s
     if found and found != noted:
         beside = copy.with_name(f"{copy.stem}.new{copy.suffix}")
         is_known = wanted in (noted, notes.get(beside.name))
-        if not is_known and (name := _update_one(beside, text, notes, Update(done.folder))):
-            done.beside[copy.name] = name
-            return name
-        return ""
-    (done.replaced if found else done.fresh).append(copy.name)
+        return "" if is_known else _update_one(beside, text, notes)
     write_atomically(copy, text)
     notes[copy.name] = wanted
     return copy.name
@@ -180,10 +168,9 @@ def main(argv: list[str]) -> int:
     )
     given = options.parse_args(argv)
     try:
-        every = update_workspace(find().folder, given.language)
+        folder, news = update_workspace(find().folder, given.language)
     except OSError as error:
         raise LabError(f"the lessons could not all be copied: {error}; yours are whole") from error
-    news = [str(done) for done in every if str(done)]
     news += filter(None, [opening.words(class_place())])
-    print("\n".join(news) or f"the lessons in {every[0].folder} are the newest")
+    print("\n".join(news) or f"the lessons in {folder} are the newest")
     return 0

@@ -36,17 +36,17 @@ def main(argv: list[str]) -> int:
     add_site(options)
     given, more = options.parse_known_args(argv)
     folder = given.folder.expanduser().resolve()
-    lessons = update_workspace(folder, given.language, alone=True)
-    print("\n".join(filter(None, map(str, lessons))) or _("no lesson is new"))
+    lessons, news = update_workspace(folder, given.language, alone=True)
+    print("\n".join(news) or _("no lesson is new"))
     make_sample_text(data_folder(Workspace(folder), CODE), CODE, print)  # some cells read it, too
-    print(_("your lessons: {folder}", folder=lessons[0].folder))
+    print(_("your lessons: {folder}", folder=lessons))
     if given.no_lab:
         return 0
     for name, first in FOUND_FIRST.items():
         os.environ[name] = os.pathsep.join(filter(None, [str(first), os.environ.get(name)]))
     chosen = {"COURSE_SITE": given.site} if given.site else {}
     os.environ |= {"COURSE_WORKSPACE": str(folder), **chosen}
-    page = (lessons[0].folder / "00_the_lab.ipynb").relative_to(folder).as_posix()
+    page = (lessons / "00_the_lab.ipynb").relative_to(folder).as_posix()
     words = ["--log-level=WARN", f"--ServerApp.root_dir={folder}"]  # prints little but the address
     words += [f"--LabApp.default_url=/lab/tree/{page}", "--allow-root"]  # root as in a container
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):

@@ -51,12 +51,12 @@ def test_a_copy_without_changes_is_replaced(folder):
 def test_a_copy_with_changes_stays_and_each_new_version_is_laid_beside_it_once(folder):
     lessons.update(folder, {NAME: OLD})
     (folder / NAME).write_text(MINE)
-    assert str(lessons.update(folder, {NAME: OLD})) == ""
+    assert lessons.update(folder, {NAME: OLD}) == []
     done = lessons.update(folder, {NAME: NEW})
     assert files(folder) == {NAME: MINE, "00_test.new.ipynb": NEW}
     assert f"{NAME} has your changes and stays; the new version is 00_test.new.ipynb" in str(done)
     (folder / "00_test.new.ipynb").unlink()  # the learner does not want it
-    assert str(lessons.update(folder, {NAME: NEW})) == ""
+    assert lessons.update(folder, {NAME: NEW}) == []
     assert files(folder) == {NAME: MINE}
 
 
@@ -167,7 +167,7 @@ def test_korean_copies_lie_in_a_folder_of_their_own_and_show_the_same_pictures(
     assert (korean / "../../images/overview.svg").is_file()
     assert find(korean).folder == tmp_path, "runs and progress are those of the English ones"
     assert "실습실" in files(korean)["00_the_lab.ipynb"]
-    assert str(lessons.update_workspace(tmp_path, "ko")[0]) == ""
+    assert lessons.update_workspace(tmp_path, "ko")[1] == []
 
 
 def test_the_command_copies_into_the_workspace_and_says_so(tmp_path, repository, monkeypatch):
