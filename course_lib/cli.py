@@ -67,7 +67,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         N_("copies new versions of the lessons, and keeps notebooks that you changed"),
     ),
     "progress": ("teach.progress", N_("shows which exercises you have solved")),
-    "share": ("classroom.command:share", N_("starts or stops sharing your progress")),
     "class": (
         "classroom.command",
         N_("shows instructors the progress of the class, and who is stuck"),

@@ -1,4 +1,4 @@
-"""`course class`: overview of a class; `course share`: a learner's choice to share progress."""
+"""`course class`: overview of a class, its folder, its grades and its open solutions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stat
 import time
 from pathlib import Path
 
-from course_lib.classroom import folder, opening, sharing, tables
+from course_lib.classroom import folder, opening, tables
 from course_lib.classroom.folder import SETTING
 from course_lib.classroom.snapshot import read
 from course_lib.lab import workspace
@@ -83,14 +83,4 @@ def _write_csv(place: Path, file: Path, form: str) -> int:
         print(written, end="")
     else:
         workspace.write_atomically(file, written)
-    return 0
-
-
-def share(argv: list[str]) -> int:
-    """Run `course share`, for learners."""
-    options = parser("share", "Starts or stops sharing your progress with the instructors.")
-    options.add_argument("answer", nargs="?", choices=["yes", "no"], help="default: show status")
-    options.add_argument("--details", action="store_true", help="yes: share also each try")
-    given = options.parse_args(argv)
-    sharing.share_progress({"yes": True, "no": False}.get(given.answer), given.details)
     return 0

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 
+from course_lib import share_progress
 from course_lib.classroom import folder, tables
 from course_lib.classroom.snapshot import (
     Exercise,
@@ -153,9 +154,9 @@ def test_the_commands_for_instructor_and_learner(classroom, monkeypatch, tmp_pat
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path / "ws"))
     monkeypatch.setenv("COURSE_SITE", "box")
     monkeypatch.setenv("PATH", os.environ["PATH"])
-    assert main(["share"]) == 0
-    assert main(["share", "yes"]) == 0
-    assert main(["share"]) == 0
+    share_progress()
+    share_progress(True)
+    share_progress()
     said = capsys.readouterr().out
     assert said.startswith("your progress is not shared; share_progress(True) would share it with")
     assert said.count("your progress is shared in") == 2
@@ -165,7 +166,7 @@ def test_the_commands_for_instructor_and_learner(classroom, monkeypatch, tmp_pat
     assert (tmp_path / "class.csv").read_text().startswith("learner,lesson,exercise")
     assert main(["class", "--csv", "-", "--form", "grades"]) == 0
     assert capsys.readouterr().out == "student_id,assignment,score,max_score\n"
-    assert main(["share", "yes", "--details"]) == 0
+    share_progress(True, details=True)
     assert "the hint of each try" in capsys.readouterr().out
     monkeypatch.delenv("COURSE_CLASS")
     assert main(["class"]) == 2
