@@ -22,3 +22,9 @@ def bin_dir() -> str:
     import os
 
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+
+
+def with_bin_dir(path: bytes) -> bytes:
+    """Return a PATH that has the commands, in front of a Slurm on the same machine."""
+    folder = bin_dir().encode("utf-8", "surrogateescape")
+    return path if folder in path.split(b":") else b":".join(filter(None, (folder, path)))

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from course_lib.box import bin_dir, settings
+from course_lib.box import bin_dir, settings, with_bin_dir
 from course_lib.box.processes.spawner import StepDaemon, Usage
 from course_lib.box.processes.task import Order
 from course_lib.box.queue import state
@@ -184,11 +184,7 @@ def write_start_file(folder: str) -> None:
 def with_commands(environment: dict[bytes, bytes], job_folder: str) -> dict[bytes, bytes]:
     """Put the commands of the job's own box on the PATH, before a Slurm on the same machine."""
     environment = with_start_file(environment, os.path.join(job_folder, START_FILE))
-    folder = os.fsencode(bin_dir())
-    path = environment.get(b"PATH", b"/usr/bin:/bin")
-    if folder in path.split(b":"):
-        return environment
-    return {**environment, b"PATH": folder + b":" + path}
+    return {**environment, b"PATH": with_bin_dir(environment.get(b"PATH", b"/usr/bin:/bin"))}
 
 
 def with_start_file(environment: dict[bytes, bytes], path: str) -> dict[bytes, bytes]:

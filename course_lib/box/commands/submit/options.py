@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from course_lib.box import bin_dir, hostlist, settings
+from course_lib.box import hostlist, settings, with_bin_dir
 from course_lib.box.commands.command_line import NONE, Failure, Syntax, Unsupported
 from course_lib.box.queue.records import exported, joined_environment
 from course_lib.box.settings import UNLIMITED, is_number
@@ -430,18 +430,18 @@ def options_of(letter: str) -> list[Option]:
 
 
 Variables = dict[bytes, bytes]
+# Variables that a login shell sets. Real Slurm gets them from `su -`.
+OF_LOGIN = (b"HOME", b"LANG", b"LOGNAME", b"PATH", b"SHELL", b"USER")
 
 
 def job_environment(given: dict[str, str]) -> bytes:
     """Return NUL-terminated NAME=value pairs: variables passed by --export, and sbatch's own."""
     own = dict(os.environb)
     choice = given.get("export", "ALL")
-    login = {} if "ALL" in choice.upper().split(",") else _login(own)
-    kept = {**login, **exported(choice, own), **_added(given)}
-    folder = os.fsencode(bin_dir())
-    path = kept.get(b"PATH", b"")
-    if folder not in path.split(b":"):  # otherwise a job would find another Slurm's srun, or none
-        kept[b"PATH"] = folder + b":" + path if path else folder
+    login = () if "ALL" in choice.upper().split(",") else OF_LOGIN
+    kept = {name: own[name] for name in login if name in own}
+    kept |= {**exported(choice, own), **_added(given)}
+    kept[b"PATH"] = with_bin_dir(kept.get(b"PATH", b""))
     return joined_environment(kept)
 
 
@@ -455,11 +455,3 @@ def _added(given: dict[str, str]) -> Variables:
         "SLURM_GET_USER_ENV": "" if "ALL" in choice.upper().split(",") else "1",
     }
     return {os.fsencode(name): os.fsencode(value) for name, value in pairs.items() if value}
-
-
-# Variables that a login shell sets. Real Slurm gets them from `su -`.
-OF_LOGIN = (b"HOME", b"LANG", b"LOGNAME", b"PATH", b"SHELL", b"USER")
-
-
-def _login(own: Variables) -> Variables:
-    return {name: own[name] for name in OF_LOGIN if name in own}

@@ -10,9 +10,8 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from typing import NoReturn
 
-from course_lib.box import bin_dir, settings
+from course_lib.box import settings, with_bin_dir
 from course_lib.box.commands.command_line import Failure
 from course_lib.box.commands.submit import admission
 from course_lib.box.commands.submit.options import Gathered
@@ -66,25 +65,17 @@ def _users_shell() -> str:
         return os.environ.get("SHELL", "/bin/sh")
 
 
-class Interrupted(Exception):
-    """Error: a signal arrived during the wait for nodes."""
-
-
-def _interrupt(_: int, __: object) -> NoReturn:
-    raise Interrupted
-
-
 def _wait_for_nodes(job_id: int, quiet: bool) -> Job:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
     caught = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     for number in caught:
-        signal.signal(number, _interrupt)
+        signal.signal(number, signal.default_int_handler)  # raises KeyboardInterrupt
     try:
         if job := admission.wait_for_nodes("salloc", job_id, quiet):
             for number in caught:
                 signal.signal(number, signal.SIG_DFL)
             return job
-    except Interrupted:
+    except KeyboardInterrupt:
         state.mark_cancelled(job_id, os.getuid())
         _say("Job aborted due to signal", quiet)
         _say(f"Job allocation {job_id} has been revoked.", quiet)
@@ -157,10 +148,10 @@ def _say_why_revoked(job_id: int) -> None:
 
 def _environment(job: Job) -> dict[str, str]:
     parts = state.read_allocation(job.id)
-    path = os.environ.get("PATH", "/usr/bin:/bin")
+    path = with_bin_dir(os.environb.get(b"PATH", b"/usr/bin:/bin"))
     found = {
         **job_and_nodes(job, parts, settings.load().cluster),
-        "PATH": path if bin_dir() in path.split(":") else f"{bin_dir()}:{path}",
+        "PATH": os.fsdecode(path),
         "SLURM_NNODES": str(len(parts)),
         "SLURM_SUBMIT_DIR": os.getcwd(),
         "SLURM_SUBMIT_HOST": os.uname().nodename.partition(".")[0],
