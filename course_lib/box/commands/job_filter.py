@@ -94,9 +94,8 @@ class JobFilter:
 
     def views(self) -> list[JobView]:
         with store.snapshot() as db:
-            where = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
             now_s = time.time()
-            jobs = store.jobs(db, where, (now_s - settings.load().job_shown_s,))
+            jobs = store.jobs(db, store.SHOWN, (now_s - settings.load().job_shown_s,))
             running = any(job.state != PENDING for job in jobs)
             parts = store.all_allocations(db) if running else []
             waits = {job.id: dependency_shown(db, job) for job in jobs if job.dependency}

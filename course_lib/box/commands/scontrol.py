@@ -277,8 +277,6 @@ def show(words: list[str], one_line: bool = False) -> int:
 
 
 Shown = tuple[list[str], str]
-# SQL condition: jobs that have not ended, or that ended a short time ago.
-SHOWN = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
 
 
 def _jobs(word: str) -> Shown:
@@ -288,7 +286,7 @@ def _jobs(word: str) -> Shown:
         raise Failure()
     upkeep.try_to_bring_up_to_date()
     with store.snapshot() as db:
-        where, values = SHOWN, [time.time() - settings.load().job_shown_s]
+        where, values = store.SHOWN, [time.time() - settings.load().job_shown_s]
         if meant is not None:
             where += " AND (id = ? OR array_job_id = ?)"
             values += [meant.job_id, meant.job_id]

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from course_lib.box import settings
 from course_lib.box.commands import job_filter, listing
 from course_lib.box.commands.command_line import Failure, Syntax
+from course_lib.box.commands.job_view import JobView
 from course_lib.box.commands.sacct import kib
 from course_lib.box.dispatch import upkeep
 from course_lib.box.processes import finding
 from course_lib.box.queue import arrays, store
-from course_lib.box.queue.records import FINAL_STATES, Job, StepRecord
+from course_lib.box.queue.records import FINAL_STATES, StepRecord
 
 USAGE = "sstat [options] -j <job(.step)>"
 SYNTAX = Syntax(
@@ -38,8 +39,7 @@ class TaskUsage:
 
     def add(self, pid: int) -> None:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
+            fields = finding.stat(pid)
             self.cpu_s += (int(fields[11]) + int(fields[12])) / TICKS_PER_S
             self.rss_kib += int(fields[21]) * PAGE_BYTES // 1024
 
@@ -48,7 +48,8 @@ def of_job(job_id: int) -> dict[str, list[TaskUsage]]:
     """Return the tasks of each step, in order. The processes' initial variables identify them."""
     found: dict[str, dict[int, TaskUsage]] = {}
     for pid in finding.marked(settings.marker(job_id, settings.state_home())):
-        variables = _variables(pid)
+        items = (os.fsdecode(item).partition("=") for item in finding.environment(pid))
+        variables = {name: text for name, _, text in items}
         step = variables.get("SLURM_STEP_ID", "batch")
         number = int(variables.get("SLURM_PROCID", "0") or 0)
         tasks = found.setdefault(step, {})
@@ -56,13 +57,6 @@ def of_job(job_id: int) -> dict[str, list[TaskUsage]]:
             tasks[number] = TaskUsage(number, variables.get("SLURMD_NODENAME", ""))
         tasks[number].add(pid)
     return {step: [tasks[number] for number in sorted(tasks)] for step, tasks in found.items()}
-
-
-def _variables(pid: int) -> dict[str, str]:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-        items = (item.partition(b"=") for item in file.read().split(b"\0"))
-        return {os.fsdecode(name): os.fsdecode(text) for name, _, text in items}
-    return {}
 
 
 class StepLine:
@@ -133,7 +127,7 @@ def _lines(meant: job_filter.JobWord, step: str, word: str, every: bool) -> list
             chosen = [record for record in chosen if record.step == step]
         elif not every:
             chosen = [record for record in chosen if record.step != "batch"][-1:]
-        number = _number(job)
+        number = JobView(job, []).shown_id
         found += [StepLine(number, record, usage.get(record.step, [])) for record in chosen]
     if not jobs:
         print(f"sstat: error: couldn't get steps for job {word}", file=sys.stderr)
@@ -142,7 +136,3 @@ def _lines(meant: job_filter.JobWord, step: str, word: str, every: bool) -> list
     elif not found:
         print(f"sstat: error: No steps running for job {word}", file=sys.stderr)
     return found
-
-
-def _number(job: Job) -> str:
-    return f"{job.array_job_id}_{job.array_task}" if job.array_task >= 0 else str(job.id)

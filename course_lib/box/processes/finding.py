@@ -10,7 +10,7 @@ FLAG_EXITING = 0x4
 HAVE_PROC = os.path.exists("/proc/self/stat")
 
 
-def _stat(pid: int) -> list[bytes]:
+def stat(pid: int) -> list[bytes]:
     """Return the fields of /proc/<pid>/stat after the name, which may hold blanks."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
@@ -20,7 +20,7 @@ def ticks(pid: int) -> int:
     """Return a process's start in clock ticks, or 0 for no process or a zombie."""
     if HAVE_PROC:
         with contextlib.suppress(OSError, IndexError, ValueError):
-            fields = _stat(pid)
+            fields = stat(pid)
             return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
         return 0
     import psutil
@@ -37,7 +37,7 @@ def is_ending(pid: int) -> bool:
     if not HAVE_PROC:
         return not ticks(pid)
     try:
-        fields = _stat(pid)
+        fields = stat(pid)
     except OSError:
         return True
     return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & FLAG_EXITING)
@@ -71,7 +71,7 @@ def marked(mark: str) -> set[int]:
         return set()
     wanted = os.fsencode(f"COURSE_BOX_JOB={mark}")
     if HAVE_PROC:
-        return {pid for pid in _pids() if wanted in _environment(pid)}
+        return {pid for pid in _pids() if wanted in environment(pid)}
     import psutil
 
     found = set()
@@ -86,7 +86,8 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _environment(pid: int) -> list[bytes]:
+def environment(pid: int) -> list[bytes]:
+    """Return the variables with which a process started, or none of a zombie."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         return file.read().split(b"\0") if ticks(pid) else []
     return []
@@ -107,7 +108,7 @@ def descendants(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid in _pids():
         with contextlib.suppress(OSError, IndexError):
-            fields = _stat(pid)
+            fields = stat(pid)
             if fields[0] not in (b"Z", b"X"):
                 children.setdefault(int(fields[1]), []).append(pid)
     found = list(children.get(root, []))

@@ -235,6 +235,8 @@ def is_full(error: StateError) -> bool:
 HEAVY = ("script", "argv", "environment")
 LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
 HOLDING_NODES = "(state = 'RUNNING' OR completing = 1)"
+# Jobs that squeue and scontrol show: they have not ended, or ended after the time that is given.
+SHOWN = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
 ALL_COLUMNS = list(Job.__annotations__)
 STEP_COLUMNS = ", ".join(StepRecord.__annotations__)
 
