@@ -62,10 +62,6 @@ class JobView:
         return "COMPLETING" if self.job.completing else self.job.state
 
     @property
-    def compact_state(self) -> str:
-        return COMPACT[self.state]
-
-    @property
     def priority(self) -> int:
         """Return the priority; 0 while the job is held."""
         job = self.job
@@ -121,9 +117,8 @@ class JobView:
 
     @property
     def reason_or_nodes(self) -> str:
-        if self.job.state == PENDING or (not self.parts and self.job.state == CANCELLED):
-            return f"({self.job.reason})"
-        if self.job.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
+        shows_reason = (PENDING, "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+        if self.job.state in shows_reason or (not self.parts and self.job.state == CANCELLED):
             return f"({self.job.reason})"
         return self.nodes
 

@@ -11,7 +11,6 @@ from course_lib.box.commands.command_line import AboutItself, Failure, Unsupport
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from course_lib.box.commands.command_line import Syntax
-    from course_lib.box.queue.store import StateError
 
 
 def help_of(command: str, usage: str, syntax: Syntax) -> str:
@@ -91,7 +90,7 @@ def _check_folder() -> None:
 def _unforeseen(command: str, error: Exception) -> int:
     """Report unusable state or settings. Any other error is a fault of the box and is logged."""
     from course_lib.box import settings, state_folder
-    from course_lib.box.queue.store import StateError
+    from course_lib.box.queue.store import StateError, explain
 
     if isinstance(error, settings.SettingsError):
         print(f"{command}: error: {error}", file=sys.stderr)
@@ -99,10 +98,10 @@ def _unforeseen(command: str, error: Exception) -> int:
     if isinstance(error, OSError) and state_folder.is_failing(error):
         error = StateError(str(error))
     if isinstance(error, StateError):
-        return _without_state(command, error)
+        said = "Unable to contact slurm controller (connect failure)"
+        print(f"{command}: error: {said}\n{command}: note: {explain(error)}.", file=sys.stderr)
+        return 1
     import traceback
-
-    from course_lib.box import state_folder
 
     path = os.path.join(settings.state_home(), "faults.log")
     try:
@@ -113,12 +112,4 @@ def _unforeseen(command: str, error: Exception) -> int:
         traceback.print_exc()
     said = f"error: defect of the box: {error!r} (traceback in {path})"
     print(f"{command}: {said}", file=sys.stderr)
-    return 1
-
-
-def _without_state(command: str, error: StateError) -> int:
-    from course_lib.box.queue import store
-
-    said = "Unable to contact slurm controller (connect failure)"
-    print(f"{command}: error: {said}\n{command}: note: {store.explain(error)}.", file=sys.stderr)
     return 1

@@ -113,12 +113,6 @@ def numbered(job: str, line: AccountingLine) -> str:
     return f"{job}.{line.step.step}" if line.step else job
 
 
-def node_list(line: AccountingLine) -> str:
-    if line.step:
-        return line.step.nodes
-    return line.view.nodes or "None assigned"
-
-
 def alloc_tres(line: AccountingLine) -> str:
     step, view = line.step, line.view
     if step:
@@ -157,7 +151,7 @@ FIELDS: dict[str, tuple[int, Callable[[AccountingLine], str]]] = {
     "MaxRSS": (10, measured(lambda s: kib(s.max_rss_kib))),
     "NCPUS": (10, lambda x: str(x.cpus)),
     "NNodes": (8, lambda x: str(x.node_count)),
-    "NodeList": (15, node_list),
+    "NodeList": (15, lambda x: x.step.nodes if x.step else x.view.nodes or "None assigned"),
     "NTasks": (8, of_step(lambda s: str(s.tasks))),
     "Partition": (10, of_job(lambda x: x.job.partition)),
     "Reason": (22, of_job(lambda x: x.job.reason if not x.job.start_s else "None")),
@@ -249,7 +243,9 @@ class AccountingSelection:
         )
 
     def _named(self, job: Job) -> list[NamedJob]:
-        return [named for named in self.ids if named.word.means(job) and not named.is_waiting(job)]
+        """Return the names of a job. A pending array task shares a record and has no own line."""
+        waits = bool(job.array_waiting)
+        return [(w, step) for w, step in self.ids if w.means(job) and not (w.tasks and waits)]
 
     def lines(self) -> list[AccountingLine]:
         parts: dict[int, list[Allocation]] = {}
@@ -270,7 +266,7 @@ class AccountingSelection:
         self, view: JobView, steps: list[StepRecord], box: settings.Settings
     ) -> list[AccountingLine]:
         own = sorted(steps, key=lambda step: (step.step != "batch", step.start_s))
-        asked = {named.step for named in self._named(view.job)} - {""}
+        asked = {step for _, step in self._named(view.job)} - {""}
         whole = not asked or not self.with_steps
         lines = [AccountingLine(view, None, own, box)] if whole else []
         if self.with_steps:
@@ -279,16 +275,8 @@ class AccountingSelection:
         return lines
 
 
-class NamedJob:
-    """A job, array task or step named by -j."""
-
-    def __init__(self, word: job_filter.JobWord, step: str) -> None:
-        self.word = word
-        self.step = step
-
-    def is_waiting(self, job: Job) -> bool:
-        """Return True for a pending array task. It shares a record and has no line of its own."""
-        return self.word.tasks is not None and bool(job.array_waiting)
+# A job or array task named by -j, and its step, or "".
+NamedJob = tuple[job_filter.JobWord, str]
 
 
 def ids(text: str) -> list[NamedJob]:
@@ -301,7 +289,7 @@ def ids(text: str) -> list[NamedJob]:
             what = f" array element specified: {number}" if array else f"/step specified: {word}"
             print(f"sacct: fatal: Bad job{what}", file=sys.stderr)
             raise Failure()
-        found.append(NamedJob(meant, step))
+        found.append((meant, step))
     return found
 
 

@@ -15,7 +15,7 @@ from course_lib.box.commands.submit.options import hosts
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import store
 from course_lib.box.queue.records import Allocation
-from course_lib.box.settings import UNLIMITED, Settings
+from course_lib.box.settings import Settings
 
 SHORT = {"allocated": "alloc", "mixed": "mix", "completing": "comp", "idle": "idle"}
 ORDER = ("completing", "mixed", "allocated", "idle")
@@ -108,22 +108,15 @@ class Group:
         self.box = box
 
     @property
-    def first(self) -> NodeView | None:
-        return self.nodes[0] if self.nodes else None
-
-    @property
     def limit(self) -> str:
         most = self.box.max_time_min
-        return (
-            listing.limit_short(UNLIMITED if most is None else most)
-            .lower()
-            .replace("unlimited", "infinite")
-        )
+        return "infinite" if most is None else listing.limit_short(most)
 
-    @property
-    def starred(self) -> str:
-        """Return the partition's name; the default partition is marked with `*`."""
-        return self.partition + ("*" if self.partition == self.box.partition_names[0] else "")
+
+def starred(group: Group) -> str:
+    """Return the partition's name; the default partition is marked with `*`."""
+    is_default = group.partition == group.box.partition_names[0]
+    return group.partition + ("*" if is_default else "")
 
 
 def names(group: Group) -> str:
@@ -146,7 +139,7 @@ def slashed(numbers: tuple[int, ...]) -> str:
 
 
 def of_first(value: Callable[[NodeView], str]) -> Callable[[Group], str]:
-    return lambda group: value(group.first) if group.first else "n/a"
+    return lambda group: value(group.nodes[0]) if group.nodes else "n/a"
 
 
 def always(text: str) -> Callable[[Group], str]:
@@ -181,7 +174,7 @@ FIELDS = listing.Fields(
         ("timestamp", "H", "TIMESTAMP", always("Unknown")),
         ("nodelist", "N", "NODELIST", names),
         ("cpusload", "O", "CPU_LOAD", lambda g: load()),
-        ("partition", "P", "PARTITION", lambda g: g.starred),
+        ("partition", "P", "PARTITION", starred),
         ("partitionname", "R", "PARTITION", lambda g: g.partition),
         ("statelong", "T", "STATE", of_first(lambda n: n.state)),
     ],

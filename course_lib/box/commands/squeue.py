@@ -7,7 +7,7 @@ import sys
 
 from course_lib.box.commands import command_line, job_filter, listing
 from course_lib.box.commands.command_line import Failure, Syntax
-from course_lib.box.commands.job_view import JobView, memory, null
+from course_lib.box.commands.job_view import COMPACT, JobView, memory, null
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import arrays
 from course_lib.box.queue.records import PENDING
@@ -48,7 +48,7 @@ FIELDS = listing.Fields(
         ("timelimit", "l", "TIME_LIMIT", lambda v: listing.limit_short(v.job.time_limit_min)),
         ("minmemory", "m", "MIN_MEMORY", memory),
         ("reason", "r", "REASON", lambda v: v.job.reason),
-        ("statecompact", "t", "ST", lambda v: v.compact_state),
+        ("statecompact", "t", "ST", lambda v: COMPACT[v.state]),
         ("username", "u", "USER", lambda v: v.job.user),
         ("batchhost", "B", "EXEC_HOST", lambda v: v.job.batch_host or "n/a"),
         ("numcpus", "C", "CPUS", lambda v: str(v.cpus)),

@@ -54,15 +54,6 @@ def inside_job() -> int | None:
     return int(job_id) if home == settings.state_home() and job_id.isdigit() else None
 
 
-def end_remains(folder: str) -> None:
-    """End the processes of a job whose supervisor is dead, and remove its temporary files."""
-    from course_lib.box import state_folder
-
-    kill_processes(folder)
-    with suppress(OSError):
-        state_folder.remove_temporary(folder)
-
-
 def kill_processes(folder: str) -> None:
     """Kill the processes of a job and wait for their end."""
     from course_lib.box.processes import finding
@@ -113,9 +104,13 @@ def _end_dead_job(job: Job) -> bool:
     """End a dead job. Return False if its supervisor may still start, or the job has changed."""
     if not job.supervisor_pid and not job.completing and _may_come_up(job):
         return False
+    from course_lib.box import state_folder
     from course_lib.box.queue import state
 
-    end_remains(settings.job_folder(job.id))
+    folder = settings.job_folder(job.id)
+    kill_processes(folder)
+    with suppress(OSError):
+        state_folder.remove_temporary(folder)
     return state.record_dead_supervisor(job)
 
 
@@ -180,7 +175,8 @@ def ensure_dispatcher() -> None:
     """
     try:
         if _is_absent():
-            _start_dispatcher()
+            log = os.path.join(settings.state_home(), DISPATCHER_LOG)
+            control.spawn("dispatcher", [], log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
         cure = store.cure(os.path.join(settings.state_home(), LOCK))
         store.tell(f"box: no dispatcher can start waiting jobs: {error}. {cure}.")
@@ -193,8 +189,3 @@ def _is_absent() -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _start_dispatcher() -> None:
-    log = os.path.join(settings.state_home(), DISPATCHER_LOG)
-    control.spawn("dispatcher", [], log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

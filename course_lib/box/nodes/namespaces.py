@@ -44,11 +44,6 @@ def settle() -> None:
     libc.prctl(libc.PR_SET_DUMPABLE, 1)  # entering cleared it, and /proc/self then belonged to root
 
 
-def leave_for_job() -> None:
-    """Create a user and a PID namespace, before the job's first process is forked."""
-    libc.unshare(libc.NEWUSER | libc.NEWPID)
-
-
 def map_self(uid: int, gid: int) -> None:
     """Map one user and group without privileges. Both ids were read in the outer namespace."""
     _write("/proc/self/setgroups", "deny")

@@ -70,7 +70,7 @@ class Guard:
             if libc.AVAILABLE:
                 libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
             return
-        namespaces.leave_for_job()
+        libc.unshare(libc.NEWUSER | libc.NEWPID)  # the job's first process is forked later
         messages.send(self.line, {"do": "map"})
         answer, _ = messages.receive(self.line)
         if not answer["mapped"]:
@@ -79,7 +79,7 @@ class Guard:
 
     def _watch(self, first: int) -> None:
         """Wait for the end of the first process. Kill it if the supervisor has died."""
-        ended = roles.watch_children()
+        ended = roles.watch()
         while True:
             with contextlib.suppress(ChildProcessError):
                 while True:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from course_lib.box.processes import libc
@@ -53,18 +53,20 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
-def watch_children() -> int:
-    """Return a descriptor that becomes readable when a child ends."""
+def watch(numbers: Iterable[int] = (signal.SIGCHLD,)) -> int:
+    """Return a descriptor from which the numbers of these signals can be read; by default, of the
+    signal that a child has ended."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
     return reading
 
 
 def drain(ended: int) -> None:
-    """Empty the descriptor of `watch_children`, before the caller waits for ended children."""
+    """Empty the descriptor of `watch`, before the caller waits for ended children."""
     with contextlib.suppress(BlockingIOError):
         os.read(ended, 512)
 

@@ -31,7 +31,7 @@ class Spawner:
     def run(self) -> None:
         """Run until the supervisor closes the line or sends `end`."""
         self.line.settimeout(messages.OWN_PATIENCE_S)
-        ended = roles.watch_children()
+        ended = roles.watch()
         poll = select.poll()
         for descriptor in (ended, self.line.fileno()):
             poll.register(descriptor, select.POLLIN)

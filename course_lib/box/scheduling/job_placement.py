@@ -32,10 +32,6 @@ class FreeNode:
         self.exclusive = self.exclusive or exclusive
         self.jobs += 1
 
-    @property
-    def untouched(self) -> bool:
-        return not self.jobs
-
 
 def empty_nodes(settings: Settings) -> list[FreeNode]:
     return [
@@ -69,7 +65,7 @@ def place(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
 
 
 def _is_open(job: Job, node: FreeNode) -> bool:
-    return node.untouched if job.exclusive else not node.exclusive and bool(node.cpus)
+    return not node.jobs if job.exclusive else not node.exclusive and bool(node.cpus)
 
 
 def _choices(

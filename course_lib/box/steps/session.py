@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from course_lib.box.commands.submit.options import Gathered
-from course_lib.box.processes import messages
+from course_lib.box.processes import messages, roles
 from course_lib.box.queue import arrays
 from course_lib.box.steps import filename_patterns
 from course_lib.box.steps.streams import (
@@ -283,13 +283,8 @@ class Session:
         self._finish(self.total - len(self.exit_codes))
 
     def _catch_signals(self) -> None:
-        self.signals, writing = os.pipe()
-        os.set_blocking(self.signals, False)
-        os.set_blocking(writing, False)
-        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         own = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
-        for number in (*own, *FORWARDED):
-            signal.signal(number, lambda *_: None)
+        self.signals = roles.watch((*own, *FORWARDED))
         self.loop.on_input(self.signals, self._handle_signals)
 
     def _handle_signals(self) -> None:

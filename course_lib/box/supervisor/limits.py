@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 
 from course_lib.box.processes import finding
@@ -51,22 +50,12 @@ def of_process(job: Job, has_device: bool, gpus: int) -> Limits:
     return {"RLIMIT_DATA": (most, most)}
 
 
-class MemoryWatch:
-    """A check of the memory that the job asked for with --mem."""
-
-    def __init__(self, context: JobContext, on_exceeded: Callable[[], None]) -> None:
-        self.guard = context.processes.guard
-        self.on_exceeded = on_exceeded
-        per_node = [memory_limit_bytes(context.job, len(part.cpus)) for part in context.parts]
-        # All nodes are on one machine, so only their total can be measured
-        self.most_bytes = None if None in per_node else sum(n for n in per_node if n)
-
-    def look(self) -> None:
-        most = self.most_bytes
-        if most is None:
-            return
-        if private_bytes(self.guard) > most:
-            self.on_exceeded()
+def exceeds_memory(context: JobContext) -> bool:
+    """Tell whether the job uses more memory than it asked for with --mem."""
+    per_node = [memory_limit_bytes(context.job, len(part.cpus)) for part in context.parts]
+    # All nodes are on one machine, so only their total can be measured
+    most = sum(number or 0 for number in per_node)
+    return None not in per_node and private_bytes(context.processes.guard) > most
 
 
 def memory_limit_bytes(job: Job, cpus_on_node: int) -> int | None:

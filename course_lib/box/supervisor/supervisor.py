@@ -26,7 +26,7 @@ from course_lib.box.supervisor.batch_script import STEP, BatchScript
 from course_lib.box.supervisor.context import BRIEF_S, LASTING_S, JobContext, JobProcesses, retry
 from course_lib.box.supervisor.ending import REQUEUED, Ending
 from course_lib.box.supervisor.job_steps import JobSteps, cancelled_text
-from course_lib.box.supervisor.limits import MemoryWatch
+from course_lib.box.supervisor.limits import exceeds_memory
 from course_lib.box.supervisor.variables import JobVariables
 from course_lib.box.warm.program import Loaded
 
@@ -151,7 +151,6 @@ class Supervisor:
         loop.on_input(self.listener, self._accept)
         loop.on_input(context.processes.line, self._on_message_of_first)
         loop.every(LOOK_S, self._look)
-        loop.every(LOOK_S, MemoryWatch(context, self.ending.exceeded_memory).look)
         self.ending.set_alarms()
         if self.script:
             self.script.start()
@@ -196,6 +195,8 @@ class Supervisor:
 
     def _look(self) -> None:
         """Read the job again, because a message about a change in the queue may have been lost."""
+        if exceeds_memory(self.context):
+            self.ending.exceeded_memory()
         try:
             job = state.read_job(self.job_id)
         except HomeGone:

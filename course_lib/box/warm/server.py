@@ -79,7 +79,7 @@ class Server:
             del os.environb[ALLOCATOR]  # programs cannot see it; none must start cold
 
     def _serve(self) -> None:
-        ended = roles.watch_children()
+        ended = roles.watch()
         last = time.monotonic()
         while time.monotonic() - last < self.idle_s and self._is_ours():
             watched: list[socket.socket | int] = [self.listener, ended]

@@ -81,14 +81,6 @@ def check_limits(job: Job, box: settings.Settings) -> None:
         raise Refused("More processors requested than permitted")
 
 
-def check_fit(job: Job, box: settings.Settings) -> int:
-    """Return the number of nodes that the job would get on the empty box."""
-    try:
-        return len(job_placement.place_on_empty_box(job, box))
-    except job_placement.NeverFits as never:
-        raise Refused(NOT_AVAILABLE, str(never)) from None
-
-
 def check_controller(job: Job, box: settings.Settings, test_only: bool = False) -> int:
     """Make all checks of the controller. Return the number of nodes that a waiting job shows.
 
@@ -102,7 +94,12 @@ def check_controller(job: Job, box: settings.Settings, test_only: bool = False) 
     least = job.nodes_min
     if not job.nodes_given:
         least = min(max(least, by_cpus, by_tasks), box.nodes)
-    return least if job.hold and not test_only else max(least, check_fit(job, box))
+    if job.hold and not test_only:
+        return least
+    try:
+        return max(least, len(job_placement.place_on_empty_box(job, box)))
+    except job_placement.NeverFits as never:
+        raise Refused(NOT_AVAILABLE, str(never)) from None
 
 
 Fields = dict[str, object]

@@ -70,7 +70,8 @@ def _find(name: str) -> str:
 
 def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int:
     given = gathered.given
-    fields = {"name": _default_name(given, path), **gathered.fields}
+    name = "wrap" if "wrap" in given else os.path.basename(path) if path else "sbatch"
+    fields = {"name": name, **gathered.fields}
     fields["script"] = text
     fields["argv"] = b"".join(os.fsencode(word) + b"\0" for word in words[1:])
     fields["command"] = os.fsencode(os.path.abspath(path)) if path else b""
@@ -87,12 +88,6 @@ def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int
         sys.stdout.flush()
         return admission.wait_for_end(job_id)
     return 0
-
-
-def _default_name(given: dict[str, str], path: str) -> str:
-    if "wrap" in given:
-        return "wrap"
-    return os.path.basename(path) if path else "sbatch"
 
 
 MAGIC = b"#SBATCH"
