@@ -76,7 +76,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         N_("tests the jobs of a class on the cluster, the day before"),
     ),
     "cards": (
-        "publish.cards.command",
+        "publish.cards",
         N_("makes a page of commands for each lesson, for printing"),
     ),
     "bench": ("lab.bench.command", N_("runs or plans the benchmark of lesson 15")),

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from course_lib.cli import main
+from course_lib.publish import cards
 from course_lib.publish.building.source import lessons_in, read_lesson
-from course_lib.publish.cards import content, pages
-from course_lib.publish.cards.content import Call, Card
+from course_lib.publish.cards import Call, Card
 
 LESSON = """# %% [markdown] id="title"
 # # 98 A lesson
@@ -54,7 +54,7 @@ lab.cancel("secret 42")
 def card(tmp_path):
     path = tmp_path / "98_a_lesson.py"
     path.write_text(LESSON)
-    [(_, made)] = content.cards([read_lesson(path)])
+    [(_, made)] = cards.cards([read_lesson(path)])
     return made
 
 
@@ -67,7 +67,7 @@ def test_a_card_is_read_from_the_lesson(card):
 
 
 def test_no_answer_stands_on_it(card):
-    for text in (pages.markdown(card), pages.html(card)):
+    for text in (cards.markdown(card), cards.html(card)):
         assert "42" not in text
         assert "tensorboard" not in text
         assert "cancel" not in text
@@ -79,24 +79,24 @@ def test_what_an_earlier_lesson_brought_is_not_new_again(tmp_path):
         path = tmp_path / f"{number}_x.py"
         path.write_text(LESSON)
         lessons.append(read_lesson(path))
-    (_, first), (_, second) = content.cards(lessons)
+    (_, first), (_, second) = cards.cards(lessons)
     assert second.new == ()
     assert second.known == tuple(call.name for call in first.new)
 
 
 def test_the_page_is_html_in_which_words_of_the_lesson_are_words(card):
-    text = pages.html(card)
+    text = cards.html(card)
     assert "see a <code>&lt;b&gt;</code> and <strong>more</strong>" in text
     assert "<code>a &lt; b</code>" in text
     assert "One link" in text
     evil = Card("<script>", "<script>", "<script>", ("<script>",), (Call("<script>", "<script>"),),
                 ("<script>",), ("<script>",))  # fmt: skip
-    assert "<script" not in pages.html(evil)
+    assert "<script" not in cards.html(evil)
 
 
 def test_every_lesson_has_a_card_with_something_to_take_home(repository):
     lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
-    made = content.cards(lessons)
+    made = cards.cards(lessons)
     assert len(made) == len(lessons)
     for lesson, one in made:
         assert one.goal, lesson.name
@@ -121,8 +121,8 @@ def test_every_card_is_one_page(repository, browser):
     lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
     window = browser.new_page()
     long = []
-    for lesson, card in content.cards(lessons):
-        window.set_content(pages.html(card))
+    for lesson, card in cards.cards(lessons):
+        window.set_content(cards.html(card))
         printed = window.pdf(prefer_css_page_size=True)
         if (count := len(re.findall(rb"/Type\s*/Page[^s]", printed))) != 1:
             long.append((lesson.name, count))

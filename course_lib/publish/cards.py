@@ -1,4 +1,4 @@
-"""Content of a lesson's card, read from the lesson's source."""
+"""`course cards`: one page for each lesson, with its commands, functions and main points."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from markdown_it import MarkdownIt
 
 import course_lib
+from course_lib.lab.commands.common import parser
+from course_lib.lab.errors import LabError
 from course_lib.lab.lab import Lab
 from course_lib.lab.runs.run import Run
+from course_lib.lab.workspace import write_atomically
 from course_lib.publish.building.gaps import with_gaps
-from course_lib.publish.building.source import Cell, Lesson
+from course_lib.publish.building.source import Cell, Lesson, lessons_in, read_lesson
+from course_lib.publish.run import chosen
+from course_lib.shipped import SHIPPED
 
+OUT = Path("build") / "cards"
 ROW = re.compile(r"^\| *(?P<what>[^|]*?) *\| *(?P<said>.*?) *\|$", re.MULTILINE)
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
 OWN_VALUE = re.compile(r"\{[^{}]*?(\w+)\}")
@@ -23,6 +33,18 @@ SENTENCE = re.compile(r".+?[.:](?= [A-Z`]|$)", re.DOTALL)
 LONGEST_SENTENCE = 150
 # Names that every lesson uses.
 NOT_ON_A_CARD = {"check", "claim", "predict", "progress", "share_progress", "guesses", "Lab"}
+MARKDOWN = MarkdownIt("commonmark", {"html": False})
+for end in ("link_open", "link_close"):
+    MARKDOWN.add_render_rule(end, lambda *_: "")
+STYLE = """\
+@page { size: A4; margin: 14mm; }
+body { font: 10.5pt/1.35 system-ui, sans-serif; max-width: 182mm; margin: 1rem auto; }
+h1 { font-size: 1.35rem; margin: 0 0 0.2rem; } h2 { font-size: 1rem; margin: 0.9rem 0 0.2rem; }
+p { margin: 0.2rem 0; } ul { margin: 0; padding-left: 1.1rem; } li { margin-bottom: 0.15rem; }
+pre { background: #8881; padding: 0.4rem 0.6rem; margin: 0; white-space: pre-wrap; }
+code, pre { font: 0.88em/1.4 ui-monospace, monospace; }
+h2, li { break-inside: avoid; }
+"""
 
 
 @dataclass(frozen=True)
@@ -145,3 +167,50 @@ def _take_home(prose: list[str]) -> list[str]:
         elif points:
             break
     return points
+
+
+def markdown(card: Card) -> str:
+    parts = [f"# {card.title}", f"You will be able to {card.goal}." if card.goal else ""]
+    parts.append(f"*{card.facts}*" if card.facts else "")
+    if card.commands:
+        parts += ["## In a terminal", "\n".join(["```bash", *card.commands, "```"])]
+    if card.new or card.known:
+        lines = [
+            f"- `{one.name}` — {one.says}" if one.says else f"- `{one.name}`" for one in card.new
+        ]
+        parts += ["## In a notebook", "\n".join(lines)]
+    if card.known:
+        parts.append("Known already: " + ", ".join(f"`{name}`" for name in card.known))
+    if card.take_home:
+        parts += ["## To take home", "\n".join(f"- {point}" for point in card.take_home)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def html(card: Card) -> str:
+    head = f'<meta charset="utf-8"><title>{escape(card.title)}</title><style>{STYLE}</style>'
+    body = MARKDOWN.render(markdown(card))
+    return f'<!doctype html>\n<html lang="en">\n{head}\n{body}</html>\n'
+
+
+def main(argv: list[str]) -> int:
+    options = parser(
+        "cards",
+        "Makes a card of one page for each lesson, as Markdown and as HTML for printing. A card\n"
+        "lists the lesson's commands, functions and results to remember, and no answers.",
+    )
+    options.add_argument("lessons", nargs="*", help="lessons, such as 00 07b; default: all")
+    options.add_argument("--out", type=Path, default=OUT, help=f"output folder; default: {OUT}")
+    given = options.parse_args(argv)
+    folder = SHIPPED / "lessons"
+    every = lessons_in(folder, "py")
+    if not every:
+        raise LabError("there is no lessons/ here; `course cards` works in a clone only")
+    wanted = chosen(folder, given.lessons, "py")
+    made = 0
+    for lesson, card in cards(read_lesson(path) for path in every):
+        if lesson.path in wanted:
+            made += 1
+            write_atomically(given.out / f"{lesson.name}.md", markdown(card))
+            write_atomically(given.out / f"{lesson.name}.html", html(card))
+    print(f"{made} cards in {given.out}, as .md and as .html")
+    return 0
