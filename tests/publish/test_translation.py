@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from course_lib.lab.errors import LabError
 from course_lib.publish.building import build
 from course_lib.publish.translation import catalogs, command, wanted
-from course_lib.publish.translation.sentences import labels_in, marked_in
+from course_lib.publish.translation.wanted import labels_in, marked_in
 
 from . import translation_rules as rules
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from course_lib.publish.building.source import Cell, Lesson, number_of
+from course_lib.publish.building.source import Lesson, number_of
 from course_lib.publish.translation.catalogs import (
     Language,
     Translations,
@@ -108,32 +108,20 @@ def localized(lesson: Lesson, language: Language, known: Translations) -> Lesson
 
     A lesson without any translation has one mark, below its title.
     """
-    found = {cell.id: _translation(cell, known) for cell in lesson.cells}
+    prose = [cell for cell in lesson.cells if cell.kind == "markdown"]
+    found = {cell.id: known.of(Wanted(cell.text, cell.id, "")) for cell in prose}
     is_begun = any(found.values())
-    cells = tuple(
-        replace(cell, text=_outwards(found[cell.id] or _marked(cell.text, language, is_begun)))
-        if cell.kind == "markdown"
-        else cell
-        for cell in lesson.cells
-    )
-    return Lesson(lesson.path, cells)
-
-
-def _translation(cell: Cell, known: Translations) -> str:
-    return known.of(Wanted(cell.text, cell.id, "")) if cell.kind == "markdown" else ""
+    made = {}
+    for cell in prose:
+        text = found[cell.id] or _marked(cell.text, language, is_begun)
+        # Links that leave the folder of notebooks. A translation lies one folder deeper.
+        made[cell.id] = replace(cell, text=OUT_OF_THE_FOLDER.sub(r"\1../\2", text))
+    return Lesson(lesson.path, tuple(made.get(cell.id, cell) for cell in lesson.cells))
 
 
 def _marked(text: str, language: Language, is_begun: bool) -> str:
+    mark = f"> *{language.not_yet}*"
     if text.startswith("# "):
         title, _, rest = text.partition("\n")
-        return f"{title}\n\n{_mark(language)}\n\n{rest.lstrip()}"
-    return f"{_mark(language)}\n\n{text}" if is_begun else text
-
-
-def _mark(language: Language) -> str:
-    return f"> *{language.not_yet}*"
-
-
-def _outwards(text: str) -> str:
-    """Adapt links that leave the folder of notebooks. A translation lies one folder deeper."""
-    return OUT_OF_THE_FOLDER.sub(r"\1../\2", text)
+        return f"{title}\n\n{mark}\n\n{rest.lstrip()}"
+    return f"{mark}\n\n{text}" if is_begun else text

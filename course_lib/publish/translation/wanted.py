@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from typing import Any
 from course_lib.publish.building.gaps import with_gaps
 from course_lib.publish.building.source import Lesson, lessons_in, read_lesson
 from course_lib.publish.slides.marks import guesses_in
-from course_lib.publish.translation.sentences import labels_in, marked_in
 
 # Catalog of the words in pictures; the context names the picture.
 PICTURES = "images"
@@ -31,6 +31,15 @@ README = "readme"
 TABLES = ("lab/job/sites/*.toml", "read/first_causes/causes.toml")
 SHOWN_FIELDS = ("title", "meaning", "meaning_of_several", "remedy")
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
+# Sentences of the library are marked.
+MARKERS = ("_", "N_")
+# At least two words.
+SEVERAL_WORDS = re.compile(r"[A-Za-z]{2,}\W*\s+\W*[A-Za-z(]")
+LETTERS = re.compile("[A-Za-z]{2,}")
+# Queries of tables, shell commands and regular expressions in a lesson's cells.
+NO_LABEL = re.compile(r"[=$|\n]|\\|^[ \[]|^echo |^[a-z]+(?:_[a-z0-9]+)+$|Error:")
+# Calls whose labels are often a single word.
+LABELLED = re.compile(r"claim|predict|show\.\w+")
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,57 @@ def _texts(table: dict[str, Any]) -> Iterator[str]:
             yield from _texts(value)
         elif name in SHOWN_FIELDS:
             yield value
+
+
+def marked_in(source: str) -> list[str]:
+    """Return the arguments of `_(…)` and `N_(…)` in source order, even within f-strings."""
+    calls = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in MARKERS
+        and node.args
+    ]
+    calls.sort(key=lambda call: (call.lineno, call.col_offset))
+    texts = [call.args[0] for call in calls]
+    return list(dict.fromkeys(text.value for text in texts if _is_text(text)))  # type: ignore[attr-defined]
+
+
+def labels_in(source: str) -> list[str]:
+    """Return the texts that a figure or sentence may show: several words, or a label."""
+    return list(dict.fromkeys(_labels(ast.parse(source), is_label=False)))
+
+
+def _labels(node: ast.AST, *, is_label: bool) -> Iterator[str]:
+    if isinstance(node, ast.Constant):
+        text, form = str(node.value), LETTERS if is_label else SEVERAL_WORDS
+        if _is_text(node) and form.search(text) and not NO_LABEL.search(text):
+            yield text
+    elif isinstance(node, ast.JoinedStr):  # a label may follow a name: f"{name}: planned peak"
+        texts = (str(part.value) for part in node.values if isinstance(part, ast.Constant))
+        yield from (text[2:] for text in texts if is_label and text.startswith(": "))
+    elif isinstance(node, ast.Compare) or _is_docstring(node):
+        return
+    elif isinstance(node, ast.Subscript):  # `runs["on the GPU"] = …` may name a curve
+        if isinstance(node.ctx, ast.Store):
+            yield from _labels(node.slice, is_label=False)
+    elif isinstance(node, ast.Call):
+        name = ast.unparse(node.func)
+        is_label = bool(LABELLED.fullmatch(name))
+        for inner in [] if name == "print" else [node.func, *node.args, *node.keywords]:
+            yield from _labels(inner, is_label=is_label)
+    else:
+        for inner in ast.iter_child_nodes(node):
+            yield from _labels(inner, is_label=is_label)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def of_pictures(repository: Path) -> list[Wanted]:
