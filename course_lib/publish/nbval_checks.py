@@ -24,6 +24,7 @@ from course_lib.lab.jupyter.kernels import BlockingKernels
 from course_lib.teach import claims
 from course_lib.teach.checklist import UNMET
 from course_lib.words import LANGUAGES
+from course_lib.words.language import language_of
 
 # Folder of the learners' notebooks. Translations have a subfolder.
 LEARNERS_FOLDER = "notebooks"
@@ -57,7 +58,7 @@ def pytest_runtest_setup(item: Any) -> None:
     if not hasattr(item, "cell"):
         return
     folder = Path(os.environ["COURSE_NBVAL_FOLDER"])
-    workspace = folder / f"{_language_of(item.path)}{item.path.stem}"
+    workspace = folder / f"{language_of(item.path.parent)}{item.path.stem}"
     workspace.mkdir(exist_ok=True)
     os.environ["COURSE_WORKSPACE"] = str(workspace)
     os.environ["COURSE_PLAIN"] = "1"
@@ -82,10 +83,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def _scope(test: str) -> str:
     file = test.partition("::")[0]
     return Path(file).name if file.endswith(".ipynb") else file
-
-
-def _language_of(path: Path) -> str:
-    return path.parent.name if path.parent.name in LANGUAGES else ""
 
 
 def _learners(item: Any) -> Any:

@@ -97,11 +97,7 @@ def by_lesson(
     groups: dict[str, dict[str, Record]] = {}
     for lesson, executed in lessons.items():
         for notebook in executed:
-            try:
-                told = notebook["metadata"].get(origin.KEY)
-            except (KeyError, AttributeError):
-                continue
-            names = (told or {}).get("runs", ())
+            names = (notebook["metadata"].get(origin.KEY) or {}).get("runs", ())
             made = {name: records[name] for name in names if name in records}
             groups.setdefault(lesson, {}).update(made)
     return {name: list(made.values()) for name, made in groups.items() if made}

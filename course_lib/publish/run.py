@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,15 +59,14 @@ def run_lesson(path: Path, workspace: Path) -> Result:
     jobs_before, claims_before = len(_jobs(workspace)), len(claims.kept(workspace))
     started = time.monotonic()
     failure = ""
-    with _environment(COURSE_WORKSPACE=str(workspace)):
-        try:
-            client.execute()
-        except Exception as error:
-            if _was_stopped(client):
-                raise KeyboardInterrupt from error
-            if not isinstance(error, CellExecutionError | CellTimeoutError | DeadKernelError):
-                raise
-            failure = _failure(notebook, error)
+    try:
+        client.execute(env={**os.environ, "COURSE_WORKSPACE": str(workspace)})
+    except Exception as error:
+        if _was_stopped(client):
+            raise KeyboardInterrupt from error
+        if not isinstance(error, CellExecutionError | CellTimeoutError | DeadKernelError):
+            raise
+        failure = _failure(notebook, error)
     seconds = time.monotonic() - started
     jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
     origin.write(notebook, origin.of([*_handed_out_again(path, workspace, jobs), *jobs]))
@@ -112,20 +109,6 @@ def _handed_out_again(path: Path, workspace: Path, made: list[Record]) -> list[R
 def _jobs(workspace: Path) -> list[Record]:
     """Return all jobs that were submitted there, including those whose folders are deleted."""
     return Registry(Workspace(workspace)).all()
-
-
-@contextlib.contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def table(results: list[Result]) -> str:
@@ -183,12 +166,13 @@ def main(argv: list[str] | None = None) -> int:
         workspace.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LabError(f"{workspace} cannot be a workspace: {error.strerror}") from error
+    if options.keep:
+        os.environ[KEEP] = "1"
     results: list[Result] = []
     try:
-        with _environment(**({KEEP: "1"} if options.keep else {})):
-            for path in paths:
-                print(f"{path.stem} …", file=sys.stderr, flush=True)
-                results.append(run_lesson(path, workspace.resolve()))
+        for path in paths:
+            print(f"{path.stem} …", file=sys.stderr, flush=True)
+            results.append(run_lesson(path, workspace.resolve()))
     except KeyboardInterrupt:
         _tell(results, workspace)
         print(f"stopped in {paths[len(results)].stem}; a job of it may still run: course runs")
