@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from course_lib.publish.book import site as book_site
-from course_lib.publish.book.page import Links
 from course_lib.publish.slides import site as slides_site
 
 
@@ -31,7 +30,7 @@ def whole_book(sphinx, once) -> Path:
 
     def make(folder: Path) -> None:
         (folder / "made").mkdir()
-        made = book_site.write(None, folder / "made" / "book", Links())
+        made = book_site.write(None, folder / "made" / "book")
         told = {"warnings": made.warnings, "unrun": made.unrun}
         (folder / "told.json").write_text(json.dumps(told))
 

@@ -12,7 +12,6 @@ from nbformat.v4 import new_output
 from traitlets.config import Config
 
 from course_lib.publish.book import check
-from course_lib.publish.book.page import Links
 from course_lib.publish.book.site import write
 from course_lib.publish.building.build import build_text
 from course_lib.publish.building.source import read_lesson
@@ -87,7 +86,7 @@ def book(sphinx, repository, tmp_path_factory):
             cell.outputs = [shown[cell.id]]
     executed_in(clone).mkdir(parents=True)
     nbformat.write(notebook, executed_in(clone) / "00_first.ipynb")
-    made = write(clone, clone / "out", Links(), clone)
+    made = write(clone, clone / "out", "", clone)
     assert (made.ran, made.unrun, made.warnings) == (["00_first"], ["01_second"], [])
     return made.folder
 

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE
 from course_lib.publish.book import check
-from course_lib.publish.book.page import Links
 from course_lib.publish.book.site import write
 from course_lib.publish.executed import executed_in
 from course_lib.words import ENGLISH, LANGUAGES
@@ -27,9 +26,8 @@ def main(argv: list[str] | None = None) -> int:
         "https://HUB/hub/user-redirect/lab/tree/notebooks/{notebook}",
     )
     options = parser.parse_args(argv)
-    links = Links(address(options.open_at))
-    workspace = workspace_of(options)
-    book = write(workspace, options.out.resolve(), links, language=options.language)
+    open_at, workspace = address(options.open_at), workspace_of(options)
+    book = write(workspace, options.out.resolve(), open_at, language=options.language)
     print(book)
     return int(tell_broken_links(book.folder) or bool(book.warnings))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Any
@@ -28,49 +27,22 @@ GUESS = re.compile(r"^guess\w* = ", re.MULTILINE)
 ANSWER, GUESSED, START = (N_("Answer"), N_("The guess of this run"), N_("Run it yourself"))
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Cell of the page. Successive cells with the same `fold` are folded together."""
-
-    cell: Any
-    fold: str = ""
+# Cell of a page, and the summary under which it is folded; "" for a cell that is not. Successive
+# cells with the same summary are folded together.
+Piece = tuple[Any, str]
 
 
-@dataclass(frozen=True)
-class Links:
-    """Links of a page.
-
-    `open_at` is the address of a notebook in JupyterLab or on a hub. It contains `{notebook}`.
-    """
-
-    open_at: str = ""
-
-    def html(self, name: str) -> str:
-        notebook = f"{name}.ipynb"
-        gaps = _("Notebook with gaps")
-        links = [f'<a href="notebooks/{notebook}" download>{gaps}</a>']
-        if self.open_at:
-            where = "JupyterHub" if "/hub/" in self.open_at else "JupyterLab"
-            address = escape(self.open_at.replace("{notebook}", notebook))
-            links.insert(0, f'<a href="{address}">{_("Open in {where}", where=where)}</a>')
-        return " · ".join(links)
-
-
-def make(
-    lesson: Lesson,
-    ran: Any | None,
-    links: Links,
-    language: str = ENGLISH,
-) -> Any:
+def make(lesson: Lesson, ran: Any | None, open_at: str = "", language: str = ENGLISH) -> Any:
     """Return the notebook that becomes the page, in the language of the given lesson.
 
-    `ran` is the notebook that `course run` wrote.
+    `ran` is the notebook that `course run` wrote. `open_at` is the address of a notebook in
+    JupyterLab or on a hub, with `{notebook}` for the name of its file.
     """
     shown = Shown(ran)
     pieces = [piece for cell in lesson.cells for piece in _pieces(lesson, cell, shown)]
     with speaking(language):
         cells = list(_with_folds(pieces))
-        _put_below_title(cells, lesson, shown, links)
+        _put_below_title(cells, lesson, shown, open_at)
     page = new_notebook(cells=cells)
     page.metadata["kernelspec"] = NOTEBOOK_METADATA["kernelspec"]
     page.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
@@ -105,15 +77,15 @@ def _pieces(lesson: Lesson, cell: Cell, shown: Shown) -> Iterator[Piece]:
     fold = ANSWER if "solution" in cell.tags else ""
     if cell.kind == "markdown":
         text = with_drawn_formulas(PICTURES.sub("](images/", cell.text))
-        yield Piece(new_markdown_cell(text, id=cell.id), fold)
+        yield new_markdown_cell(text, id=cell.id), fold
         return
     learner, answer = (as_source(way(cell.text, where)) for way in (with_gaps, answered))
     if learner != answer:
-        yield Piece(new_code_cell(learner, id=f"{cell.id[:60]}-gap"))
+        yield new_code_cell(learner, id=f"{cell.id[:60]}-gap"), ""
         fold = GUESSED if GUESS.search(learner) else ANSWER
     outputs = [] if "exercise-only" in cell.tags else shown.outputs(cell.id, answer)
     metadata = {"tags": ["hide-input"]} if cell.is_folded else {}
-    yield Piece(new_code_cell(answer, id=cell.id, outputs=outputs, metadata=metadata), fold)
+    yield new_code_cell(answer, id=cell.id, outputs=outputs, metadata=metadata), fold
 
 
 def as_source(text: str) -> str:
@@ -124,18 +96,23 @@ def as_source(text: str) -> str:
 
 
 def _with_folds(pieces: list[Piece]) -> Iterator[Any]:
-    for fold, group in groupby(pieces, key=lambda piece: piece.fold):
+    for fold, group in groupby(pieces, key=lambda piece: piece[1]):
         if fold:
             summary = f'<details class="answer"><summary>{fold}</summary>'
             yield new_markdown_cell(summary)
-        yield from (piece.cell for piece in group)
+        yield from (cell for cell, _fold in group)
         if fold:
             yield new_markdown_cell("</details>")
 
 
-def _put_below_title(cells: list[Any], lesson: Lesson, shown: Shown, links: Links) -> None:
-    said = _of_the_results(shown)
-    note = f'<p class="of-this-page">{said}<br>{links.html(lesson.name)}</p>'
+def _put_below_title(cells: list[Any], lesson: Lesson, shown: Shown, open_at: str) -> None:
+    notebook = f"{lesson.name}.ipynb"
+    links = f'<a href="notebooks/{notebook}" download>{_("Notebook with gaps")}</a>'
+    if open_at:
+        where = "JupyterHub" if "/hub/" in open_at else "JupyterLab"
+        address = escape(open_at.replace("{notebook}", notebook))
+        links = f'<a href="{address}">{_("Open in {where}", where=where)}</a> · {links}'
+    note = f'<p class="of-this-page">{_of_the_results(shown)}<br>{links}</p>'
     title = f"# {lesson.title}\n"
     for cell in cells:
         if cell.cell_type == "markdown" and title in cell.source:

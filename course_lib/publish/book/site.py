@@ -16,7 +16,7 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.job.script import CODE_STYLE
 from course_lib.lab.workspace import PACKAGE
 from course_lib.publish.book import contents
-from course_lib.publish.book.page import Links, make
+from course_lib.publish.book.page import make
 from course_lib.publish.building.build import build_text
 from course_lib.publish.building.source import Lesson, lessons_in, read_lesson
 from course_lib.publish.executed import executed_in
@@ -93,7 +93,7 @@ def text_in(language: str, clone: Path) -> Text:
 def write(
     workspace: Path | None,
     out: Path,
-    links: Links,
+    open_at: str = "",
     clone: Path = CLONE,
     language: str = ENGLISH,
 ) -> Book:
@@ -104,7 +104,9 @@ def write(
     with replacement(out, MARK, "book") as made:
         text, work = text_in(language, clone), made / "work"
         source, pages_out = work / "pages", work / "html"  # myst-nb writes beside its output
-        pages = {each.name: _page(each, workspace, links, book, language) for each in text.lessons}
+        pages = {
+            each.name: _page(each, workspace, open_at, book, language) for each in text.lessons
+        }
         _write_source(source, pages, text, clone)
         book.warnings += _sphinx(source, pages_out)
         for path in pages_out.iterdir():
@@ -137,10 +139,10 @@ def replacement(out: Path, mark: str, what: str) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _page(lesson: Lesson, workspace: Path | None, links: Links, book: Book, language: str) -> str:
+def _page(lesson: Lesson, workspace: Path | None, open_at: str, book: Book, language: str) -> str:
     ran = executed(lesson, workspace, language)
     (book.unrun if ran is None else book.ran).append(lesson.name)
-    return str(nbformat.writes(make(lesson, ran, links, language)))
+    return str(nbformat.writes(make(lesson, ran, open_at, language)))
 
 
 def executed(lesson: Lesson, workspace: Path | None, language: str = ENGLISH) -> Any | None:

@@ -12,7 +12,7 @@ from nbformat.v4 import new_output
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Record
 from course_lib.publish.book import check, command, contents, origin, site
-from course_lib.publish.book.page import Links, make
+from course_lib.publish.book.page import make
 from course_lib.publish.building.build import build_text
 from course_lib.publish.building.source import LessonError, lessons_in, read_lesson
 
@@ -63,7 +63,7 @@ def printed(page) -> list[str]:
 
 
 def page_of(lesson, notebook=None, **changes):
-    return make(lesson, notebook, changes.get("links", Links()))
+    return make(lesson, notebook, changes.get("open_at", ""))
 
 
 def test_a_gap_is_shown_and_its_answer_with_what_it_printed_is_folded(lesson):
@@ -136,7 +136,7 @@ def test_no_answer_has_a_heading_that_would_end_its_fold(repository):
 def test_links_lead_to_the_notebook_and_to_the_hub_that_was_named(lesson):
     assert 'href="notebooks/00_a_lesson.ipynb"' in page_of(lesson).cells[0].source
     where = "https://hub.example.org/hub/user-redirect/lab/tree/notebooks/{notebook}"
-    note = page_of(lesson, links=Links(command.address(where))).cells[0].source
+    note = page_of(lesson, open_at=command.address(where)).cells[0].source
     assert f'<a href="{where.format(notebook="00_a_lesson.ipynb")}">Open in JupyterHub</a>' in note
 
 
@@ -187,7 +187,7 @@ def test_a_lesson_that_the_readme_does_not_list_is_named():
 def test_in_korean_the_words_of_the_page_are_korean_and_its_code_is_the_same(repository, lesson):
     notebook = ran(lesson)
     origin.write(notebook, origin.Origin("a machine", "2026-03-01", ("on the box",), ("a-1",)))
-    english, korean = (make(lesson, notebook, Links(), language) for language in ("en", "ko"))
+    english, korean = (make(lesson, notebook, "", language) for language in ("en", "ko"))
     code = [
         [cell.source for cell in page.cells if cell.cell_type == "code"]
         for page in (english, korean)
@@ -206,7 +206,7 @@ def test_the_korean_book_has_the_parts_lessons_and_pictures_of_the_english_one(r
     page = make(
         next(each for each in korean.lessons if each.name.startswith("16_")),
         None,
-        Links(),
+        "",
         "ko",
     )
     shown = {name for cell in page.cells for name in re.findall(r"\]\(([^)]*\.svg)\)", cell.source)}
