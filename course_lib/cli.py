@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "publish.book.command",
         N_("makes a website of the lessons, with the results of a course run"),
     ),
-    "slides": ("publish.slides.command", N_("makes slides of the lessons, one deck for each part")),
+    "slides": ("publish.slides.site", N_("makes slides of the lessons, one deck for each part")),
     "timetable": (
         "publish.slides.timetable",
         N_("prints plans for half a day, a day and five days"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from course_lib.publish.slides import results, slide_html
+from course_lib.publish.slides.prose import told_as
+from course_lib.publish.slides.slide import Slide
 from course_lib.words import label
 
 FIGURE = re.compile(r"^\s*(?:\w+ = )?show\.(?!guess\b|moving\b)\w+", re.MULTILINE)
@@ -17,32 +18,29 @@ MAGIC = re.compile(r"^[!%].*$", re.MULTILINE)
 MOST_LINES, MOST_PRINTED, MOST_ROWS, MOST_COLUMNS = 30, 16, 9, 8
 
 
-@dataclass(frozen=True)
-class Content:
-    """Kind of a slide, and its content below the title."""
-
-    kind: str
-    body: str
-    is_measured: bool = False
-    in_words: str = ""
-
-
-def drawn(source: str, outputs: list[Any]) -> list[Content]:
-    """Return one slide per picture. If the cell was not run, a slide says so."""
+def drawn(source: str, outputs: list[Any]) -> list[Slide]:
+    """Return one slide per picture, without its title. If the cell was not run, a slide says so."""
     if stories := results.stories(source):
-        return [Content("moving", slide_html.moving(results.frames(story))) for story in stories]
+        return [
+            Slide("", "moving", "", slide_html.moving(results.frames(story))) for story in stories
+        ]
     if still := results.figures(outputs):
         if "show.guess(" in source:
             return []
-        return [Content("figure", slide_html.picture(one, alt), True, alt) for one, alt in still]
+        return [
+            Slide(
+                "", "figure", "", slide_html.picture(one, alt), [], told_as(alt), is_measured=True
+            )
+            for one, alt in still
+        ]
     if not outputs and (FIGURE.search(source) or LISTING.search(source)):
-        return [Content("missing", slide_html.missing())]
+        return [Slide("", "missing", "", slide_html.missing())]
     return []
 
 
 def told(
     source: str, outputs: list[Any], wishes: Mapping[str, Any] | None, has_picture: bool
-) -> list[Content]:
+) -> list[Slide]:
     """Return slides of code, a command with its output, or a table.
 
     A large one needs a sentence in slides.toml. Its `wishes` may give the first line of a listing
@@ -53,16 +51,18 @@ def told(
     is_asked_for = wishes is not None
     most, begins = (wishes or {}).get("lines", MOST_LINES), (wishes or {}).get("begins", "")
     if listing and (is_asked_for or len(listing.splitlines()) <= MOST_LINES):
-        return [Content("code", slide_html.code(listing, most, begins))]
+        return [Slide("", "code", "", slide_html.code(listing, most, begins))]
     is_short = 0 < len(printed.splitlines()) <= MOST_PRINTED
     if source.startswith("!") and (is_asked_for or is_short):
-        return [Content("terminal", slide_html.terminal(source, printed), bool(printed))]
+        body = slide_html.terminal(source, printed)
+        return [Slide("", "terminal", "", body, is_measured=bool(printed))]
     is_small = rows and len(rows) <= MOST_ROWS and max(map(len, rows)) <= MOST_COLUMNS
     if rows and (is_asked_for or (is_small and not has_picture)):
-        return [Content("table", slide_html.table(rows), True)]
+        return [Slide("", "table", "", slide_html.table(rows), is_measured=True)]
     if is_asked_for:
         below = slide_html.terminal("", printed) if printed else ""
-        return [Content("code", slide_html.code(source, most=MOST_LINES) + below, bool(printed))]
+        body = slide_html.code(source, most=MOST_LINES) + below
+        return [Slide("", "code", "", body, is_measured=bool(printed))]
     return []
 
 

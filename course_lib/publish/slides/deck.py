@@ -166,11 +166,9 @@ class Teller:
             return
         found = cells.drawn(source, outputs)
         found = found or cells.told(source, outputs, wishes, self._has_slide)
-        for number, content in enumerate(found):
-            where = cell.id if number == 0 else f"{cell.id}-{number + 1}"
-            slide = Slide(where, content.kind, self.titles.of(where), content.body)
-            slide.is_measured = content.is_measured
-            slide.in_words = prose.told_as(content.in_words)
+        for number, slide in enumerate(found, start=1):
+            slide.id = cell.id if number == 1 else f"{cell.id}-{number}"
+            slide.title = self.titles.of(slide.id)
             self._add(slide)
 
     def _claims(self, cell: Cell, source: str, outputs: list[Any]) -> None:

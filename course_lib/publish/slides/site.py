@@ -1,4 +1,4 @@
-"""Folder of slides: a page per part, reveal.js, and a PDF of each page."""
+"""`course slides`: a folder with a page per part, reveal.js, and a PDF of each page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_lib.lab.errors import LabError
+from course_lib.publish.book.command import pages_parser, tell_broken_links, workspace_of
 from course_lib.publish.book.contents import Part
 from course_lib.publish.book.page import Shown
 from course_lib.publish.book.site import CLONE, Text, executed, replacement, text_in
@@ -20,6 +21,7 @@ from course_lib.publish.translation.catalogs import folder_of
 from course_lib.publish.translation.localized import localized_sentences, of_plans
 from course_lib.words import ENGLISH, speaking
 
+OUT = Path("build") / "slides"
 MARK = ".course-slides"
 # A language may have its own file, which is appended.
 STYLE = "slides.css"
@@ -136,3 +138,13 @@ def read_sentences(file: Path, lessons: Mapping[str, Lesson]) -> dict[str, Sente
         if wrong := [name for name in wrong if name not in known]:
             raise LessonError(f"{file.name}: lesson {number} has no cell {', '.join(wrong)}")
     return {names[number]: sentences for number, sentences in told.items()}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = pages_parser("slides", "Writes a deck of slides for each part", OUT)
+    parser.add_argument("--no-pdf", action="store_true", help="write only the web pages, no PDF")
+    options = parser.parse_args(argv)
+    workspace, out = workspace_of(options), options.out.resolve()
+    decks = write(workspace, out, with_pdf=not options.no_pdf, language=options.language)
+    print(decks)
+    return int(tell_broken_links(decks.folder))

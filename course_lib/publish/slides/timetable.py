@@ -35,10 +35,6 @@ class Sitting:
     what: str
     lesson: str = ""
 
-    @property
-    def length(self) -> str:
-        return _("{minutes} min", minutes=self.minutes)
-
 
 @dataclass(frozen=True)
 class Timetable:
@@ -52,7 +48,9 @@ class Timetable:
         lines = [self.name.upper(), self.words]
         for number, day in enumerate(self.days, start=1):
             lines += ["", *([_("Day {number}", number=number)] if len(self.days) > 1 else [])]
-            lines += [f"  {each.begin}  {each.length:>7}  {each.what}" for each in day]
+            for each in day:
+                length = _("{minutes} min", minutes=each.minutes)
+                lines.append(f"  {each.begin}  {length:>7}  {each.what}")
         lines += ["", _("If time is short, leave out these parts, from the top:")]
         return "\n".join([*lines, *(f"  {cut}" for cut in self.late)])
 
