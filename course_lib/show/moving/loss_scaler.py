@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.plan.checks import whole_number
@@ -42,20 +41,17 @@ def simulate(
     iterations: int,
     start_power: int = 23,
     window: int = 1000,
-    bursts: Sequence[int] = (),
     hysteresis: int = 1,
 ) -> list[ScalerState]:
     """Simulate a loss scaler. An iteration that overflows is skipped.
 
     After `hysteresis` overflows, the scale halves with each overflow. After `window` good
-    iterations in a row, the scale doubles and the hysteresis is reset. In `bursts`, the largest
-    gradient is 64 times its usual size.
+    iterations in a row, the scale doubles and the hysteresis is reset.
     """
     scale, skipped, good, left = 2.0**start_power, 0, 0, hysteresis
     states = []
     for iteration in range(1, iterations + 1):
-        largest = 2.0 ** max(GRADIENTS) * (64 if iteration in bursts else 1)
-        overflow = largest * scale > LARGEST
+        overflow = 2.0 ** max(GRADIENTS) * scale > LARGEST
         skipped += overflow
         lost = sum(
             share for power, share in GRADIENTS.items() if 2.0**power * scale < 2.0**SMALLEST_POWER
@@ -99,7 +95,13 @@ def _frame(state: ScalerState, window: int, hysteresis: int) -> Frame:
         unscaled=unscaled,
         skipped=state.skipped,
     )
-    counters = _counters(state, window, hysteresis)
+    up = " → ×2" if state.factor > 1 else ""
+    down = " → ÷2" if state.factor < 1 else ""
+    # The counters that the scaler keeps between iterations, as two rows of marks.
+    counters = (
+        *_marks(0.5, _("good in a row"), state.good_in_a_row, window, GREEN, up),
+        *_marks(6.4, _("hysteresis left"), state.hysteresis_left, hysteresis, ORANGE, down),
+    )
     scene = _scene(state, power)
     whole = Scene((*scene.things, *counters), scene.width, scene.height + 0.75)
     return Frame(title, " ".join((*happened, lost)), whole)
@@ -146,16 +148,6 @@ def _words(state: ScalerState, power: int, window: int, hysteresis: int) -> tupl
             )
         ]
     return _("iteration {iteration}: overflow, skipped", iteration=state.iteration), said
-
-
-def _counters(state: ScalerState, window: int, hysteresis: int) -> tuple[Cell | Words, ...]:
-    """Draw the counters that the scaler keeps between iterations, as two rows of marks."""
-    up = " → ×2" if state.factor > 1 else ""
-    down = " → ÷2" if state.factor < 1 else ""
-    return (
-        *_marks(0.5, _("good in a row"), state.good_in_a_row, window, GREEN, up),
-        *_marks(6.4, _("hysteresis left"), state.hysteresis_left, hysteresis, ORANGE, down),
-    )
 
 
 def _marks(

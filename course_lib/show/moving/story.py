@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -25,6 +24,7 @@ BUTTON = (
 )
 PLAY, PAUSE = N_("▶ play"), N_("❚❚ pause")
 BUTTONS = {N_("one frame back"): "◂", PLAY: PLAY, N_("one frame forward"): "▸"}
+SCRIPT = Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
 STRIP_FRAMES = 14
 CAPTION_LINE_IN = 0.16
 
@@ -93,7 +93,10 @@ class Story:
         if len(everyone) <= most:
             return everyone
         major = [number for number in everyone if not self.frames[number].is_minor]
-        return [major[place] for place in _spread(len(major), most)]
+        if len(major) <= most:
+            return major
+        places = {round(index * (len(major) - 1) / (most - 1)) for index in range(most)}
+        return [major[place] for place in sorted(places)]
 
     def _told(self, number: int, characters: int) -> str:
         frame = self.frames[number]
@@ -113,13 +116,40 @@ class Story:
         return data, metadata
 
     def stepper(self) -> str:
-        """Return all frames as HTML, with buttons to step through them."""
-        return stepper(
-            self.title,
-            [
-                (self.heading(number), image(frame.scene, self._words(number)), escape(frame.text))
-                for number, frame in enumerate(self.frames)
-            ],
+        """Return all frames as HTML, with buttons to step through them.
+
+        Only the heading is above its picture, so that the pictures of all frames have one place.
+        The controls are hidden until the script has run. The arrow keys move the slider, because
+        JupyterLab does not handle keys pressed in a slider.
+        """
+        buttons = "".join(
+            f'<button type="button" aria-label="{_(name)}" title="{_(name)}" style="{BUTTON}">'
+            f"{_(sign)}</button>"
+            for name, sign in BUTTONS.items()
+        )
+        slider = (
+            f'<input type="range" min="0" max="{len(self.frames) - 1}" value="0" '
+            f'aria-label="{_("frame")}" style="flex:1 1 auto;min-width:6em">'
+        )
+        options = "".join(
+            f"<option value={speed}{' selected' if speed == 1 else ''}>{speed} ×</option>"
+            for speed in (0.25, 0.5, 1, 2)
+        )
+        speed = f'<select aria-label="{_("speed")}" style="{BUTTON}">{options}</select>'
+        figures = "".join(
+            f'<figure style="margin:0.5em 0"><figcaption style="padding:4px 0">'
+            f"<b>{self.heading(number)}</b></figcaption>{image(frame.scene, self._words(number))}"
+            f'<p style="line-height:1.5">{escape(frame.text)}</p></figure>'
+            for number, frame in enumerate(self.frames)
+        )
+        title = escape(self.title)
+        return (
+            '<div data-lm-suppress-shortcuts="true" style="max-width:820px">'
+            f"<p><b>{title}</b></p>"
+            f'<div role="group" aria-label="{title}" data-pause="{_(PAUSE)}" hidden>'
+            '<div style="display:flex;'
+            f'gap:6px;align-items:center;flex-wrap:wrap">{buttons}{slider}{speed}</div></div>'
+            f'<div aria-live="polite">{figures}</div><script>{SCRIPT}</script></div>'
         )
 
     def heading(self, number: int) -> str:
@@ -137,50 +167,3 @@ def _canvas(page: Sheet, rows: int, columns: int, head_in: float = 0.3) -> list[
         for line in range(rows)
         for column in range(columns)
     ]
-
-
-def stepper(title: str, frames: Sequence[tuple[str, str, str]]) -> str:
-    """Return frames with controls as HTML; `frames` holds a heading, a picture and a text each.
-
-    Only the heading is above its picture, so that the pictures of all frames have one place.
-    The controls are hidden until the script has run. The arrow keys move the slider, because
-    JupyterLab does not handle keys pressed in a slider.
-    """
-    buttons = "".join(
-        f'<button type="button" aria-label="{_(name)}" title="{_(name)}" style="{BUTTON}">'
-        f"{_(sign)}</button>"
-        for name, sign in BUTTONS.items()
-    )
-    slider = (
-        f'<input type="range" min="0" max="{len(frames) - 1}" value="0" '
-        f'aria-label="{_("frame")}" style="flex:1 1 auto;min-width:6em">'
-    )
-    options = "".join(
-        f"<option value={speed}{' selected' if speed == 1 else ''}>{speed} ×</option>"
-        for speed in (0.25, 0.5, 1, 2)
-    )
-    speed = f'<select aria-label="{_("speed")}" style="{BUTTON}">{options}</select>'
-    figures = "".join(
-        f'<figure style="margin:0.5em 0"><figcaption style="padding:4px 0"><b>{heading}</b>'
-        f'</figcaption>{picture}<p style="line-height:1.5">{text}</p></figure>'
-        for heading, picture, text in frames
-    )
-    return (
-        '<div data-lm-suppress-shortcuts="true" style="max-width:820px">'
-        f"<p><b>{escape(title)}</b></p>"
-        f'<div role="group" aria-label="{escape(title)}" data-pause="{_(PAUSE)}" hidden>'
-        '<div style="display:flex;'
-        f'gap:6px;align-items:center;flex-wrap:wrap">{buttons}{slider}{speed}</div></div>'
-        f'<div aria-live="polite">{figures}</div><script>{_script()}</script></div>'
-    )
-
-
-@cache
-def _script() -> str:
-    return Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-
-
-def _spread(count: int, most: int) -> Sequence[int]:
-    if count <= most:
-        return range(count)
-    return sorted({round(index * (count - 1) / (most - 1)) for index in range(most)})
