@@ -132,11 +132,6 @@ _LOCK = threading.RLock()
 
 
 @cache
-def _families() -> tuple[str, ...]:
-    """Return the font families: DejaVu from matplotlib, and Korean fonts if installed."""
-    return ("DejaVu Sans", *fonts_with_korean())
-
-
 def fonts_with_korean() -> list[str]:
     """Return the installed fonts with Korean letters."""
     wanted = (
@@ -161,7 +156,10 @@ class Sheet:
 
     def axes(self, x: str = "", y: str = "", title: str = "") -> Axes:
         axes: Axes = self.figure.add_subplot()
-        return label(axes, x, y, title)
+        axes.set(xlabel=x, ylabel=y)
+        if title:
+            axes.set_title(title)
+        return axes
 
     def panels(self, rows: int, columns: int, **options: Any) -> list[Axes]:
         return list(self.figure.subplots(rows, columns, squeeze=False, **options).flat)
@@ -175,17 +173,9 @@ def sheet(
     height_in: float = 3.8, width_in: float = WIDTH_IN, layout: str = "constrained"
 ) -> Iterator[Sheet]:
     """Draw with the course's style, independent of the reader's matplotlib settings."""
-    settings = {**_SETTINGS, "font.family": list(_families())}
+    settings = {**_SETTINGS, "font.family": ["DejaVu Sans", *fonts_with_korean()]}
     with _LOCK, matplotlib.style.context(["default", settings]):
         yield Sheet(height_in, width_in, layout)
-
-
-def label(axes: Axes, x: str = "", y: str = "", title: str = "") -> Axes:
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    if title:
-        axes.set_title(title)
-    return axes
 
 
 def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:

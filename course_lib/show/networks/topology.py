@@ -132,7 +132,8 @@ def _draw_nodes(axes: Axes, boxes: Mapping[str, Any]) -> dict[str, FancyBboxPatc
     patches = {}
     for host, (x, y, w, h) in boxes.items():
         text = shorten(host, 18) if len(same) == len(boxes) else f"…{host[-16:]}"
-        patches[host] = _box(x, y, w, h)
+        shape = "round,pad=0,rounding_size=0.15"
+        patches[host] = FancyBboxPatch((x, y), w, h, shape, fc="#f5f7f9", ec=QUIET)
         axes.add_patch(patches[host])
         axes.text(x + 0.12, y + h - 0.1, text, va="top", fontweight="bold", zorder=7)
     return patches
@@ -150,7 +151,10 @@ def _draw_bundles(
     )
     most = max(counts.values())
     for (one, other, transport), count in counts.items():
-        start, end = (_middle(patches[host]) for host in (one, other))
+        boxes = (patches[host] for host in (one, other))
+        start, end = (
+            (box.get_x() + box.get_width() / 2, box.get_y() + box.get_height() / 2) for box in boxes
+        )
         paint, dash = look(transport)
         bend = 0.0 if math.dist(start, end) < 6 else 0.12
         axes.add_patch(
@@ -160,15 +164,6 @@ def _draw_bundles(
                 patchB=patches[other],
             )
         )  # fmt: skip
-
-
-def _middle(box: FancyBboxPatch) -> tuple[float, float]:
-    return box.get_x() + box.get_width() / 2, box.get_y() + box.get_height() / 2
-
-
-def _box(x: float, y: float, width: float, height: float) -> FancyBboxPatch:
-    shape = "round,pad=0,rounding_size=0.15"
-    return FancyBboxPatch((x, y), width, height, shape, fc="#f5f7f9", ec=QUIET)
 
 
 def _draw_link(
@@ -303,15 +298,6 @@ def links_of(matrix: pd.DataFrame) -> Iterator[Link]:
             yield Link(source, destination, transport, both_ways)
 
 
-def counts_of(links: list[Link], hosts: Mapping[Any, str]) -> tuple[Counter[str], Counter[str]]:
-    """Count links by transport, inside nodes and between nodes."""
-    inside: Counter[str] = Counter()
-    between: Counter[str] = Counter()
-    for link in links:
-        (inside if hosts[link.first] == hosts[link.second] else between)[link.transport] += 1
-    return inside, between
-
-
 def _said(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
     nodes = list(dict.fromkeys(hosts.values()))
     parts = [
@@ -322,8 +308,12 @@ def _said(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
             s="s" * (len(nodes) > 1),
         )
     ]
-    places = (_("Inside nodes"), _("Between nodes"))
-    for where, counts in zip(places, counts_of(links, hosts), strict=True):
+    for where, is_inside in ((_("Inside nodes"), True), (_("Between nodes"), False)):
+        counts = Counter(
+            link.transport
+            for link in links
+            if (hosts[link.first] == hosts[link.second]) == is_inside
+        )
         if counts:
             said = [
                 _("{n} link{s} by {name}", n=n, s="s" * (n > 1), name=name)

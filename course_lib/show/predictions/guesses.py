@@ -128,17 +128,13 @@ def guess(
         quantity = tables.quantity(middle, unit)
         text = _("median {quantity}", quantity=quantity) if len(points) > 1 else quantity
         _beside(axes, text, at, fontweight="bold", color=INK)
-        _name_rows(axes, rows)
+        axes.set_yticks([height for _name, height in rows], [name for name, _height in rows])
+        axes.set_ylim(-0.5, max(height for _name, height in rows) + 0.5)
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0, labelcolor=QUIET)
         axes.margins(x=0.18)
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         return page.picture(_("Points on one axis: {said}.", said="; ".join(said)))
-
-
-def _name_rows(axes: Axes, rows: list[tuple[str, float]]) -> None:
-    axes.set_yticks([height for _unused, height in rows], [name for name, _unused in rows])
-    axes.set_ylim(-0.5, max(height for _unused, height in rows) + 0.5)
-    axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0, labelcolor=QUIET)
 
 
 def _beside(axes: Axes, text: str, point: tuple[float, float], **look: Any) -> None:

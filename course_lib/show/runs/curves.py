@@ -121,7 +121,8 @@ def loss_scale(run: Any) -> Picture:
         axes.step(*tables.thin(x, y), where="post", color=SERIES[0], label=_("loss scale"))
         if np.nanmax(y, initial=0) > 0:
             axes.set_yscale("log", base=2)
-            axes.yaxis.set_major_formatter(FuncFormatter(_as_power))
+            powers = FuncFormatter(lambda value, _place: raised(2, round(np.log2(value))))
+            axes.yaxis.set_major_formatter(powers)
         skipped = _mark_skipped(axes, table, x, VERMILION)
         _finish(axes)
         return page.picture(
@@ -131,10 +132,6 @@ def loss_scale(run: Any) -> Picture:
                 skipped=skipped,
             )
         )
-
-
-def _as_power(value: float, _place: int | None = None) -> str:
-    return raised(2, round(np.log2(value)))
 
 
 def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:

@@ -34,7 +34,13 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
     """Draw ranges and communication of a profile, one block per rank. Nested ranges lie below."""
     spans = tables.table_of(profile, "spans")
     tables.require(spans, ["rank", "name", "begin_us", "end_us"], "timeline")
-    spans = _drawable(_chosen(spans, ranks, step))
+    if ranks is not None:
+        spans = spans[spans["rank"].isin(ranks)]
+    if step is not None:
+        tables.require(spans, ["step"], "timeline")
+        spans = spans[spans["step"] == step]
+    times = {name: tables.numbers(spans[name]) for name in ("begin_us", "end_us")}
+    spans = spans.assign(**times, name=spans["name"].replace(PACE, WAITS)).dropna(subset=[*times])
     if spans.empty:
         raise ArgumentError(
             _(
@@ -74,21 +80,6 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
                 spans=_said(spans, divisor, unit),
             )
         )
-
-
-def _drawable(spans: pd.DataFrame) -> pd.DataFrame:
-    times = {name: tables.numbers(spans[name]) for name in ("begin_us", "end_us")}
-    spans = spans.assign(**times, name=spans["name"].replace(PACE, WAITS))
-    return spans.dropna(subset=list(times))
-
-
-def _chosen(spans: pd.DataFrame, ranks: list[int] | None, step: int | None) -> pd.DataFrame:
-    if ranks is not None:
-        spans = spans[spans["rank"].isin(ranks)]
-    if step is not None:
-        tables.require(spans, ["step"], "timeline")
-        spans = spans[spans["step"] == step]
-    return spans.copy()
 
 
 def _kind(name: str) -> str:
