@@ -8,13 +8,10 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.job.unfinished import Unfinished
-from course_lib.mistakes.kinds import shown
-from course_lib.plan.numbers import whole
-from course_lib.words import _
+from course_lib.plan.checks import whole_number
 
 SEALED = "sealed-"
 FLAG = "--planted-fault"
@@ -47,14 +44,7 @@ class BlindCase:
 
 
 def case_of(seed: Any) -> BlindCase:
-    number = whole(seed)
-    if number is None or number < 0:
-        raise RecipeError(
-            _(
-                "seed {seed} is not a whole number of at least 0; each such number has a case",
-                seed=shown(seed),
-            )
-        )
+    number = whole_number("seed", seed, 0)
     kind = KINDS[(number * STRIDE + 3) % len(KINDS)]
     drawn = random.Random(f"mystery {number}")
     rank, iteration = drawn.randint(1, 3), drawn.randint(4, 7)

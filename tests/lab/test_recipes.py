@@ -139,27 +139,6 @@ def test_truth_values_of_a_notebook_s_arithmetic_make_the_same_recipe():
     assert tomli_w.dumps(recipe.to_dict()) == tomli_w.dumps(gpt.recipe("x", **usual).to_dict())
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"save_interval": [6]}, {"lr": (1e-3,)}, {"seed": range(3)}, {"eval_iters": True},
-     {"swiglu": 1}, {"untie_embeddings_and_output_weights": "yes"}, {"lr": np.True_},
-     {"data_path": ["a", "b"]}],
-)  # fmt: skip
-def test_a_flag_refuses_a_list_or_a_truth_value_that_its_program_refuses(wrong, arguments):
-    (name,) = wrong
-    with pytest.raises(RecipeError, match=f"{name} = .* is not "):
-        gpt.recipe("x", **wrong)
-    with pytest.raises(arguments.ArgumentsError):
-        arguments.parse_arguments([f"--{name.replace('_', '-')}", "1", "2"])
-
-
-@pytest.mark.parametrize(
-    "right", [{"profile_ranks": [0, 1]}, {"swiglu": False}, {"save_interval": None}]
-)
-def test_a_flag_takes_the_list_or_truth_value_that_its_program_takes(right):
-    assert gpt.recipe("x", **right)
-
-
 @pytest.mark.parametrize("given", LAYOUTS)
 def test_the_program_takes_every_flag(given, arguments):
     recipe = gpt.recipe("x", profile=True, memory=True, save=True, log_throughput=True, **given)
@@ -317,7 +296,7 @@ def test_any_program_can_be_given_its_flags_and_its_place():
     assert program.recipe("a", "accumulate_ddp.py", sync=...).missing == ("sync",)
     small = program.recipe("a", "train_vit.py", device_memory_gib=0.5)
     assert small.environment == {DEVICE_MEMORY: str(2**29)}
-    with pytest.raises(RecipeError, match="device_memory_gib -1 is not a number above 0"):
+    with pytest.raises(RecipeError, match="device_memory_gib -1 is too small; use one above 0"):
         program.recipe("a", "train_vit.py", device_memory_gib=-1)
 
 

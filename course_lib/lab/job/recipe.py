@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import reprlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from course_lib.lab.errors import LabError, RecipeError, listed
 from course_lib.lab.job.unfinished import Unfinished
@@ -28,7 +28,6 @@ DATA_FOLDER = "{data}"
 # Tells a program how much device memory it may use, if that is less than all of it.
 DEVICE_MEMORY = "COURSE_DEVICE_MEMORY_BYTES"
 EMPTY: Mapping[str, str] = MappingProxyType({})
-TABLES = ("environment", "directives")
 # Modules whose `recipe` function makes recipes. `Recipe.but` calls it again.
 MAKERS = ("fault", "gpt", "links", "program", "shell", "trial")
 
@@ -37,9 +36,7 @@ LAUNCHERS = ("torchrun", "srun")
 NAME = re.compile(r"\w[\w.+-]{0,47}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DIRECTIVE = re.compile(r"[a-z][a-z0-9-]*")
-LEAST = {"nodes": 1, "gpus_per_node": 0, "cpus_per_task": 0, "time_limit_minutes": 1}
 SHOWN_OF_A_VALUE = 60
-NOT_TOLD = ("name", "made_by", "keywords", "model", "layout", "arguments")
 
 
 @answers_misspelt
@@ -82,16 +79,10 @@ class Recipe:
     keywords: Mapping[str, Any] = field(default_factory=lambda: EMPTY, compare=False)
 
     def __post_init__(self) -> None:
-        if wrong := wrong_kinds(self):
+        if wrong := [*wrong_kinds(self)]:
             raise RecipeError(listed(wrong))
-        for name in LEAST:
-            object.__setattr__(self, name, own_number(getattr(self, name)))
-        for name in ("arguments", "files"):
-            object.__setattr__(self, name, tuple(str(value) for value in getattr(self, name)))
-        freeze_tables(self)
-        kept = {name: _kept(value) for name, value in self.keywords.items()}
-        object.__setattr__(self, "keywords", MappingProxyType(kept))
-        if problems := recipe_problems(self):
+        keep_plain_values(self)
+        if problems := [*_problems(self)]:
             raise RecipeError(listed(problems))
 
     @property
@@ -132,7 +123,12 @@ class Recipe:
         return made
 
     def __repr__(self) -> str:
-        return as_call(self)
+        """Return the call that makes the recipe again."""
+        given = self.keywords if self.made_by else self.to_dict()
+        left_out = ("name", "model", "layout", "arguments") if not self.made_by else ("name",)
+        words = [f"{name}={_short(value)}" for name, value in given.items() if name not in left_out]
+        function = f"{self.made_by}.recipe" if self.made_by else "Recipe"
+        return f"{function}({', '.join([repr(self.name), *words])})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values and omit defaults."""
@@ -174,11 +170,11 @@ def own_number(value: Any) -> Any:
     return value if number is None else number
 
 
-def freeze_tables(made: Any) -> None:
-    """Convert the tables of a recipe or a site to read-only tables of text."""
-    for name in TABLES:
-        values = {str(key): str(value) for key, value in getattr(made, name).items()}
-        object.__setattr__(made, name, MappingProxyType(values))
+def keep_plain_values(made: Any) -> None:
+    """Store Python's own numbers, tuples of texts and read-only tables in a recipe or a site."""
+    for entry in fields(made):
+        if kind := KINDS.get(str(entry.type)):
+            object.__setattr__(made, entry.name, kind.store(getattr(made, entry.name)))
 
 
 def table_of(made: Any) -> dict[str, Any]:
@@ -191,13 +187,13 @@ def table_of(made: Any) -> dict[str, Any]:
     }
 
 
-def _kept(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """Convert a keyword to a form that a file can store and restore."""
     value = own_number(value)
     if isinstance(value, Mapping):
-        return {str(name): _kept(inner) for name, inner in value.items()}
+        return {str(name): storable(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | range):
-        return tuple(_kept(inner) for inner in value)
+        return tuple(storable(inner) for inner in value)
     return value if value is None or isinstance(value, str | int | float | Model) else str(value)
 
 
@@ -222,58 +218,41 @@ def _made(kind: type, name: str, table: Any) -> Any:
         raise RecipeError(f"{name}: {error}") from error
 
 
-def recipe_problems(recipe: Recipe) -> list[str]:
-    return [*_name_problems(recipe), *_size_problems(recipe), *_what_problems(recipe)]
-
-
-def _name_problems(recipe: Recipe) -> list[str]:
-    problems = []
+def _problems(recipe: Recipe) -> Iterator[str]:
     if not NAME.fullmatch(recipe.name):
         works = re.sub(r"[^\w.+-]+", "-", str(recipe.name)).strip("-.+")[:48]
-        problems.append(
-            _(
-                "name {name!r} cannot name a job and its folder. Use at most 48 "
-                'letters, digits, `-`, `_`, `.` and `+`, such as "{works}"',
-                name=recipe.name,
-                works=works or "run1",
-            )
+        yield _(
+            "name {name!r} cannot name a job and its folder. Use at most 48 "
+            'letters, digits, `-`, `_`, `.` and `+`, such as "{works}"',
+            name=recipe.name,
+            works=works or "run1",
         )
-    return [*problems, *name_problems(recipe.environment, recipe.directives)]
-
-
-def _size_problems(recipe: Recipe) -> list[str]:
-    problems = []
-    for name, low in LEAST.items():
-        value = getattr(recipe, name)
-        if value < low:
-            problems.append(_("{name} {value}; use {low} or more", name=name, value=value, low=low))
-    if recipe.launcher not in LAUNCHERS:
-        problems.append(
-            _(
-                "launcher {launcher} is unknown; use {launchers}",
-                launcher=shown(recipe.launcher),
-                launchers=" or ".join(LAUNCHERS),
-            )
-        )
+    yield from name_problems(recipe.environment, recipe.directives)
+    for name in ("nodes", "time_limit_minutes"):
+        if getattr(recipe, name) < 1:
+            yield _("{name} {value}; use 1 or more", name=name, value=getattr(recipe, name))
+    yield from unknown_word("launcher", recipe.launcher, LAUNCHERS)
     if recipe.program and recipe.gpus_per_node == 0:
-        problems.append(_("with gpus_per_node 0, the program has no process; use 1 or more"))
-    return problems
-
-
-def _what_problems(recipe: Recipe) -> list[str]:
+        yield _("with gpus_per_node 0, the program has no process; use 1 or more")
     given = [what for what in ("program", "commands", "script") if getattr(recipe, what)]
     if len(given) != 1:
         found = " and ".join(given) or _("none of them")
-        return [
-            _(
-                "a recipe needs either a program, or commands, or a script; this "
-                "recipe has {found}",
-                found=found,
-            )
-        ]
+        yield _(
+            "a recipe needs either a program, or commands, or a script; this recipe has {found}",
+            found=found,
+        )
     if any("\0" in text for text in (*recipe.arguments, *recipe.environment.values())):
-        return [_("a value contains a NUL byte; remove it, because no argument can contain one")]
-    return []
+        yield _("a value contains a NUL byte; remove it, because no argument can contain one")
+
+
+def unknown_word(name: str, value: str, allowed: Iterable[str]) -> Iterator[str]:
+    if value not in allowed:
+        yield _(
+            "{name} {value} is unknown; use {allowed}",
+            name=name,
+            value=shown(value),
+            allowed=" or ".join(allowed),
+        )
 
 
 def read_text(path: Path, kind: type[LabError]) -> str:
@@ -300,22 +279,17 @@ def parse_toml(text: str, source: str, kind: type[LabError]) -> dict[str, Any]:
         raise kind(_("{source} is not valid TOML: {error}", source=source, error=error)) from error
 
 
-def wrong_kinds(made: Any) -> list[str]:
-    """Return a sentence for each field of a recipe or a site whose value has a wrong type."""
-    found = []
+def wrong_kinds(made: Any) -> Iterator[str]:
+    """Yield a sentence for each field of a recipe or a site whose value has a wrong type."""
     for entry in fields(made):
-        is_right, kind = KINDS_OF_FIELDS.get(str(entry.type), (bool, ""))
-        value = getattr(made, entry.name)
-        if kind and not is_right(value):
-            found.append(
-                _(
-                    "{name} = {value} is not {kind}",
-                    name=entry.name,
-                    value=reprlib.repr(value),
-                    kind=kind,
-                )
+        kind, value = KINDS.get(str(entry.type)), getattr(made, entry.name)
+        if kind and not kind.fits(value):
+            yield _(
+                "{name} = {value} is not {kind}",
+                name=entry.name,
+                value=reprlib.repr(value),
+                kind=kind.words,
             )
-    return found
 
 
 def _is_scalar(value: Any) -> bool:
@@ -326,55 +300,64 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_scalar, value))
 
 
-KINDS_OF_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "str": (lambda value: isinstance(value, str) and "\0" not in value, N_("a text")),
-    "bool": (is_truth_value, N_("true or false")),
-    "int": (lambda value: (whole(value) or 0) >= 0 and whole(value) is not None,
-            N_("a whole number of at least 0")),
-    "float": (lambda value: (real(value) or 0) >= 0 and real(value) is not None,
-              N_("a number of at least 0")),
-    "tuple[str, ...]": (_is_list, N_('a list of words, such as ["one", "two"]')),
-    "tuple[tuple[str, ...], ...]": (
+def _is_count(value: Any) -> bool:
+    return (whole(value) or 0) >= 0 and whole(value) is not None
+
+
+def _is_amount(value: Any) -> bool:
+    return (real(value) or 0) >= 0 and real(value) is not None
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+class Kind(NamedTuple):
+    """The values that fields of one type take, these values in words, and how they are stored."""
+
+    fits: Callable[[Any], bool]
+    words: str
+    store: Callable[[Any], Any]
+
+
+KINDS = {
+    "str": Kind(lambda text: isinstance(text, str) and "\0" not in text, N_("a text"), str),
+    "bool": Kind(is_truth_value, N_("true or false"), own_number),
+    "int": Kind(_is_count, N_("a whole number of at least 0"), own_number),
+    "float": Kind(_is_amount, N_("a number of at least 0"), own_number),
+    "tuple[str, ...]": Kind(
+        _is_list,
+        N_('a list of words, such as ["one", "two"]'),
+        lambda words: tuple(map(str, words)),
+    ),
+    "tuple[tuple[str, ...], ...]": Kind(
         lambda value: isinstance(value, list | tuple) and all(map(_is_list, value)),
         N_('a list of commands, each a list of words, such as [["module", "load", "cuda"]]'),
+        lambda lines: tuple(tuple(map(str, line)) for line in lines),
     ),
-    "Mapping[str, str]": (
-        lambda value: isinstance(value, Mapping) and all(map(_is_scalar, value.values())),
+    "Mapping[str, str]": Kind(
+        lambda value: _is_table(value) and all(map(_is_scalar, value.values())),
         N_('a table of names and values, such as { NAME = "value" }'),
+        lambda table: MappingProxyType({str(name): str(table[name]) for name in table}),
     ),
-    "Mapping[str, Any]": (lambda value: isinstance(value, Mapping), N_("a table")),
-}  # fmt: skip
+    "Mapping[str, Any]": Kind(
+        _is_table, N_("a table"), lambda table: MappingProxyType(storable(table))
+    ),
+}
 
 
-def name_problems(environment: Iterable[str], directives: Iterable[str]) -> list[str]:
-    """Return problems with names that no variable or no long option of sbatch can have."""
-    return [
-        _("environment: {key!r} is not a variable name", key=key)
-        for key in environment
-        if not VARIABLE.fullmatch(key)
-    ] + [
-        _(
-            "directives or skip: {key!r} is not a long option of sbatch. Write it "
-            'without leading dashes, such as "constraint"',
-            key=key,
-        )
-        for key in directives
-        if not DIRECTIVE.fullmatch(key)
-    ]
-
-
-def as_call(recipe: Recipe) -> str:
-    """Return the call that makes the recipe again."""
-    given = _given(recipe)
-    words = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
-    function = f"{recipe.made_by}.recipe" if recipe.made_by else "Recipe"
-    return f"{function}({', '.join(filter(None, [repr(recipe.name), words]))})"
-
-
-def _given(recipe: Recipe) -> dict[str, Any]:
-    if recipe.made_by:
-        return {name: value for name, value in recipe.keywords.items() if name != "name"}
-    return {name: value for name, value in recipe.to_dict().items() if name not in NOT_TOLD}
+def name_problems(environment: Iterable[str], directives: Iterable[str]) -> Iterator[str]:
+    """Yield problems with names that no variable or no long option of sbatch can have."""
+    for key in environment:
+        if not VARIABLE.fullmatch(key):
+            yield _("environment: {key!r} is not a variable name", key=key)
+    for key in directives:
+        if not DIRECTIVE.fullmatch(key):
+            yield _(
+                "directives or skip: {key!r} is not a long option of sbatch. Write it "
+                'without leading dashes, such as "constraint"',
+                key=key,
+            )
 
 
 def _short(value: Any) -> str:

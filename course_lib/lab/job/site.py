@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ from typing import Any
 from course_lib.lab.errors import SiteError, listed
 from course_lib.lab.job.recipe import (
     EMPTY,
-    freeze_tables,
+    keep_plain_values,
     name_problems,
-    own_number,
     parse_toml,
     read_text,
     table_of,
+    unknown_word,
     wrong_kinds,
 )
 from course_lib.lab.workspace import account
@@ -77,52 +77,27 @@ class Site:
     recorded: bool = False
 
     def __post_init__(self) -> None:
-        if wrong := wrong_kinds(self):
-            raise SiteError(_("site {name!r}: {wrong}", name=self.name, wrong=listed(wrong)))
-        for name in ("skip", "fill_in", "container"):
-            object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
-        object.__setattr__(self, "commands", tuple(tuple(map(str, line)) for line in self.commands))
-        for entry in fields(self):
-            if entry.type in ("int", "float"):
-                object.__setattr__(self, entry.name, own_number(getattr(self, entry.name)))
-        freeze_tables(self)
-        if problems := [*self._value_problems(), *self._name_problems()]:
+        problems = [*wrong_kinds(self)]
+        if not problems:
+            keep_plain_values(self)
+            problems = [*self._problems()]
+        if problems:
             raise SiteError(
                 _("site {name!r}: {problems}", name=self.name, problems=listed(problems))
             )
 
-    def _value_problems(self) -> list[str]:
-        problems = []
-        for name, allowed in (("ask", ASKS), ("kind", KINDS)):
-            if getattr(self, name) not in allowed:
-                problems.append(
-                    _(
-                        "{name} {self!r} is unknown; use {allowed}",
-                        name=name,
-                        self=getattr(self, name),
-                        allowed=" or ".join(allowed),
-                    )
+    def _problems(self) -> Iterator[str]:
+        yield from unknown_word("ask", self.ask, ASKS)
+        yield from unknown_word("kind", self.kind, KINDS)
+        for name in ("link_gbit", "device_memory_gib"):
+            if getattr(self, name) and not self.box:
+                yield _(
+                    "{name} can be set on the box only; a real cluster has a fixed value",
+                    name=name,
                 )
-        if not self.box:
-            for name in ("link_gbit", "device_memory_gib"):
-                if getattr(self, name):
-                    problems.append(
-                        _(
-                            "{name} can be set on the box only; a real cluster has a fixed value",
-                            name=name,
-                        )
-                    )
-        return problems
-
-    def _name_problems(self) -> list[str]:
-        problems = name_problems(self.environment, (*self.directives, *self.skip))
-        known = {entry.name for entry in fields(self)}
-        problems += [
-            _("fill_in: {key!r} is not a field of a site", key=key)
-            for key in self.fill_in
-            if key not in known
-        ]
-        return problems
+        yield from name_problems(self.environment, (*self.directives, *self.skip))
+        for key in {*self.fill_in} - {entry.name for entry in fields(self)}:
+            yield _("fill_in: {key!r} is not a field of a site", key=key)
 
     @property
     def missing(self) -> list[str]:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import RUN_FOLDER, Recipe
 from course_lib.lab.job.recipes import gpt, program, shell
-from course_lib.lab.job.recipes.keywords import keeps_keywords
+from course_lib.lab.job.recipes.keywords import recipe_maker
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
-from course_lib.mistakes.kinds import shown
-from course_lib.mistakes.names import instead
 from course_lib.plan import Model
-from course_lib.plan.checks import whole_number
-from course_lib.words import _
+from course_lib.plan.checks import one_of, whole_number
 
 # The smallest possible model, because only the end of the run matters.
 MODEL = Model("faulty", 2, 64, 2, 64, vocabulary=8192)
@@ -81,23 +77,18 @@ FAULTS: dict[str, dict[str, Any]] = {
 BY_FLAGS = ("fp16",)
 
 
-@explained("fault.recipe", takes_gaps=True)
-@keeps_keywords("fault")
+@recipe_maker("fault")
 def recipe(
     name: str, fault: str = "", *, rank: int = 2, iteration: int = 4, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
     """Return a small training run on 2 × 2 devices with one `fault` on this rank from this
     iteration on. Without a fault, the run is healthy. `more` are keywords of gpt.recipe."""
-    if missing := gaps({"fault": fault, "rank": rank, "iteration": iteration, **more}):
-        return Unfinished(name, missing)
     if fault == "normalisation":
         return program.recipe(
             name, "weigh_tokens.py", nodes=2, gpus_per_node=2, mean_over="rank", **more
         )
-    if fault and fault not in FAULTS:
-        known = [*FAULTS, "normalisation"]
-        fault2 = instead(fault, known, _("there are"))
-        raise RecipeError(_("no fault {fault}; {fault2}", fault=shown(fault), fault2=fault2))
+    if fault:
+        one_of("fault", fault, [*FAULTS, "normalisation"])
     is_planted = fault and fault not in BY_FLAGS
     planted = {"planted_fault": f"{fault}:{rank}:{iteration}"} if is_planted else {}
     flags = PLAIN | FAULTS.get(fault, {}) | planted | more

@@ -8,11 +8,12 @@ log_throughput=True)`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from course_lib.lab.errors import RecipeError, listed
+from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.program_files import SAMPLE_TEXT
-from course_lib.lab.job.recipe import DATA_FOLDER, Recipe, own_number
+from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
 from course_lib.lab.job.recipes import megatron
 from course_lib.lab.job.recipes.gpt_flags import (
     FLAG_OF_MODEL,
@@ -26,26 +27,20 @@ from course_lib.lab.job.recipes.keywords import (
     RECIPE_FIELDS,
     check_known,
     command_line,
-    keeps_keywords,
     memory_limit,
+    recipe_maker,
     split_keywords,
 )
-from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.lab.job.unfinished import Unfinished
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, preset
-from course_lib.plan.checks import one_of
+from course_lib.plan.checks import one_of, whole_number
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.numbers import not_whole, whole
 from course_lib.plan.shapes.layout import WHOLE_PRECISIONS
 from course_lib.words import _
 
 PROGRAM = "pretrain_gpt.py"
-OF_THE_LAYOUT = (
-    "tensor", "pipeline", "context", "virtual", "micro_batch", "global_batch", "zero",
-    "sequence_parallel", "recompute", "recompute_method", "recompute_layers", "schedule",
-    "precision", "expert", "expert_tensor",
-)  # fmt: skip
 LAYOUT_BY_FLAG = {
     "tensor_model_parallel_size": "tensor", "pipeline_model_parallel_size": "pipeline",
     "context_parallel_size": "context", "num_layers_per_virtual_pipeline_stage": "virtual",
@@ -58,8 +53,7 @@ LAYOUT_BY_FLAG = {
 }  # fmt: skip
 
 
-@explained("gpt.recipe", takes_gaps=True)
-@keeps_keywords("gpt")
+@recipe_maker("gpt")
 def recipe(
     name: str, *, nodes: int = 1, gpus_per_node: int = 1, model: str | Model = "tiny",
     micro_batch: int = 1, global_batch: int = 0, tensor: int = 1, pipeline: int = 1,
@@ -101,20 +95,18 @@ def recipe(
 
     All other keywords are fields of a recipe (time_limit_minutes, monitor, environment,
     directives, note …) or flags of the program by their names (lr, seed, seq_length …)."""
-    given = {key: own_number(value) for key, value in locals().items() if key != "more"}
-    if missing := gaps(given | more):
-        return Unfinished(name, missing)
-    fields, flags = split_keywords(more)
+    given = {key: value for key, value in locals().items() if key != "more"}
+    of_recipe, flags = split_keywords(more)
     _refuse_layout_flags(flags)
     shape = trained_model(preset(model) if isinstance(model, str) else model, flags)
     spread = _layout(given, shape)
-    environment = {**fields.pop("environment", {}), **memory_limit(given["device_memory_gib"])}
+    environment = {**of_recipe.pop("environment", {}), **memory_limit(device_memory_gib)}
     if program != PROGRAM:
         environment = megatron.environment_for(spread, environment)
     return Recipe(
         name=name, program=program, arguments=_arguments(given, shape, spread, flags),
         nodes=nodes, gpus_per_node=gpus_per_node, model=shape, layout=spread,
-        environment=environment, **fields,
+        environment=environment, **of_recipe,
     )  # fmt: skip
 
 
@@ -183,35 +175,22 @@ def _unknown(recipe: Recipe, what: str) -> RecipeError:
 
 
 def _refuse_layout_flags(flags: Mapping[str, Any]) -> None:
-    """Refuse flags that would contradict the recipe's layout."""
-    clashes = [
-        _(
-            "{flag} belongs to the layout; give it as {layout_by_flag}=…, so that "
-            "the course checks the layout",
-            flag=flag,
-            layout_by_flag=LAYOUT_BY_FLAG[flag],
-        )
-        for flag in flags
-        if flag in LAYOUT_BY_FLAG
-    ]
-    if clashes:
-        raise RecipeError(listed(clashes))
+    """Refuse a flag that would contradict the recipe's layout."""
+    for flag in flags:
+        if keyword := LAYOUT_BY_FLAG.get(flag):
+            raise RecipeError(
+                _(
+                    "{flag} belongs to the layout; give it as {keyword}=…, so that the course "
+                    "checks the layout",
+                    flag=flag,
+                    keyword=keyword,
+                )
+            )
 
 
 def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
-    sizes = ("tensor", "pipeline", "context")
-    wrong = [name for name in ("nodes", "gpus_per_node", *sizes) if (whole(given[name]) or 0) < 1]
-    if wrong:
-        said = [
-            _(
-                "{name} {given!r} {given2}; use 1 or more",
-                name=name,
-                given=given[name],
-                given2=not_whole(given[name]),
-            )
-            for name in wrong
-        ]
-        raise RecipeError(listed(said))
+    for name in ("nodes", "gpus_per_node", "tensor", "pipeline", "context"):
+        whole_number(name, given[name])
     devices = given["nodes"] * given["gpus_per_node"]
     data = devices // (given["tensor"] * given["pipeline"] * given["context"])
     if given["zero"] == 2:
@@ -224,12 +203,10 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
                 given=given["pipeline"],
             )
         )
-    try:
-        one_of("precision", given["precision"], WHOLE_PRECISIONS)  # the program has no others
-        found = Layout(data=max(data, 1), **{name: given[name] for name in OF_THE_LAYOUT})
-        found.check(shape, devices)
-    except ValueError as error:
-        raise RecipeError(str(error)) from error
+    one_of("precision", given["precision"], WHOLE_PRECISIONS)  # the program has no others
+    own = {entry.name: given[entry.name] for entry in fields(Layout) if entry.name in given}
+    found = Layout(data=max(data, 1), **own)
+    found.check(shape, devices)
     return found
 
 

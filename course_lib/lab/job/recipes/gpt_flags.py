@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.job.recipe import RUN_FOLDER, own_number
+from course_lib.lab.errors import RecipeError
+from course_lib.lab.job.recipe import RUN_FOLDER
 from course_lib.lab.workspace import RunPaths
 from course_lib.plan import Layout, Model
-from course_lib.plan.numbers import not_whole, whole
+from course_lib.plan.checks import whole_number
+from course_lib.plan.numbers import whole
 from course_lib.words import _
 
 # Training settings of the lab's model, as published with the original lab.
@@ -125,11 +126,8 @@ def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
     asked["activation"] = "swiglu" if flags.get("swiglu", shape.activation != "gelu") else "gelu"
     asked["positions"] = _chosen(POSITIONS, flags.get("position_embedding_type"), shape.positions)
     asked["norm"] = _chosen(NORMS, flags.get("normalization"), shape.norm)
-    try:
-        grouped = bool(flags.get("group_query_attention"))
-        return replace(shape, **(_that_follow(shape, asked["activation"], grouped) | asked))
-    except ValueError as error:
-        raise RecipeError(str(error)) from error
+    grouped = bool(flags.get("group_query_attention"))
+    return replace(shape, **(_that_follow(shape, asked["activation"], grouped) | asked))
 
 
 def _that_follow(shape: Model, activation: str, grouped: bool) -> dict[str, Any]:
@@ -155,14 +153,10 @@ def layout_flags(layout: Layout, shape: Model) -> dict[str, Any]:
     per_stage = shape.layers // (layout.pipeline * layout.virtual)
     unusual = "" if layout.schedule in ("1f1b", "interleaved") else layout.schedule
     full = layout.recompute == "full"
-    experts: dict[str, Any] = {}
-    if shape.experts:
-        experts = {
-            "expert_model_parallel_size": layout.expert,
-            "expert_tensor_parallel_size": layout.expert_tensor or layout.tensor,
-        }
+    per_expert = layout.expert_tensor or layout.tensor
     return {
-        **experts,
+        "expert_model_parallel_size": layout.expert if shape.experts else None,
+        "expert_tensor_parallel_size": per_expert if shape.experts else None,
         "tensor_model_parallel_size": layout.tensor,
         "pipeline_model_parallel_size": layout.pipeline,
         "context_parallel_size": layout.context if layout.context > 1 else None,
@@ -182,14 +176,7 @@ def layout_flags(layout: Layout, shape: Model) -> dict[str, Any]:
 
 
 def run_flags(iterations: int, save: bool) -> dict[str, Any]:
-    if whole(iterations) is None or iterations < 1:
-        raise RecipeError(
-            _(
-                "iterations {iterations!r} {iterations2}; use 1 or more",
-                iterations=iterations,
-                iterations2=not_whole(iterations),
-            )
-        )
+    whole_number("iterations", iterations)
     return {
         "train_iters": iterations,
         "eval_iters": 0,
@@ -206,37 +193,30 @@ def looking_flags(given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     iterations = given["iterations"]
     default = (max(1, min(10, iterations - 2)), max(2, min(12, iterations)))
-    chosen = [
-        default if window is True else tuple(map(own_number, (*window, None, None)[:2]))
-        for window in windows
-    ]
-    problems = []
+    chosen = [default if window is True else window for window in windows]
     if chosen[0] != chosen[-1]:
-        problems.append(
+        raise RecipeError(
             _(
                 "profile {chosen} and memory {chosen2} must name the same steps",
                 chosen=chosen[0],
                 chosen2=chosen[1],
             )
         )
-    first, end = chosen[0]
-    if whole(first) is None or whole(end) is None or not 1 <= first < end <= iterations + 1:
-        problems.append(
+    steps = chosen[0]
+    is_pair = len(steps) == 2 and all(whole(step) is not None for step in steps)
+    if not is_pair or not 1 <= steps[0] < steps[1] <= iterations + 1:
+        raise RecipeError(
             _(
-                "a run of {iterations} iterations cannot record steps {first} to "
-                "{end}; use {default}",
-                first=first,
-                end=end,
+                "a run of {iterations} iterations cannot record steps {steps}; use {default}",
+                steps=" to ".join(map(str, steps)),
                 iterations=iterations,
                 default=default,
             )
         )
-    if problems:
-        raise RecipeError(listed(problems))
     return {
         "profile": bool(given["profile"]),
         "use_pytorch_profiler": bool(given["profile"]),
         "record_memory_history": bool(given["memory"]),
-        "profile_step_start": first,
-        "profile_step_end": end,
+        "profile_step_start": steps[0],
+        "profile_step_end": steps[1],
     }

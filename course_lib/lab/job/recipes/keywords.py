@@ -1,4 +1,4 @@
-"""Keywords of a recipe: stored in it, checked, and converted to flags of a program."""
+"""Functions that make recipes: what they share, and how their keywords become flags."""
 
 from __future__ import annotations
 
@@ -11,32 +11,44 @@ from functools import cache, wraps
 from typing import Any, TypeVar
 
 from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe, own_number
+from course_lib.lab.job.recipe import DEVICE_MEMORY, storable
+from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.lab.workspace import programs_folder
+from course_lib.mistakes.arguments import explained
 from course_lib.mistakes.names import near
-from course_lib.plan.numbers import real
+from course_lib.plan.checks import PlanError, positive
 from course_lib.words import _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def keeps_keywords(made_by: str) -> Callable[[Function], Function]:
-    """Store the keywords of a call in its recipe, so that the call can be repeated with changes."""
+def recipe_maker(
+    made_by: str, gaps_in: Callable[[Mapping[str, Any]], tuple[str, ...]] = gaps
+) -> Callable[[Function], Function]:
+    """Complete the function `recipe` of a module of this folder.
+
+    The function gets Python's own numbers and no gaps: a call with gaps returns an Unfinished. The
+    recipe keeps the keywords, so that the call can be repeated with changes.
+    """
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
 
         @wraps(function)
         def make(*args: Any, **named: Any) -> Any:
-            made = function(*args, **named)
-            if not isinstance(made, Recipe):
-                return made
             given = dict(signature.bind(*args, **named).arguments)
             given |= given.pop("more", {})
+            if missing := gaps_in(given):
+                return Unfinished(given["name"], missing)
+            given = {name: storable(value) for name, value in given.items()}
+            try:
+                made = function(**given)
+            except PlanError as error:
+                raise RecipeError(str(error)) from error
             kept = {name: value for name, value in given.items() if value is not None}
             return replace(made, made_by=made_by, keywords=kept)
 
-        return make  # type: ignore[return-value]
+        return explained(f"{made_by}.recipe", takes_gaps=True)(make)  # type: ignore[return-value]
 
     return decorate
 
@@ -49,14 +61,14 @@ RECIPE_FIELDS = (
 
 def command_line(flags: Mapping[str, Any]) -> tuple[str, ...]:
     """Convert flags to words: `True` gives the flag alone, `None` and `False` give nothing, a list
-    or a range gives several words."""
+    gives several words."""
     words: list[str] = []
     for name, value in flags.items():
         if value is None or value is False:
             continue
         words.append(flag_of(name))
         if value is not True:
-            several = value if isinstance(value, list | tuple | range) else [value]
+            several = value if isinstance(value, list | tuple) else [value]
             words += [_text(item) for item in several]
     return tuple(words)
 
@@ -66,28 +78,21 @@ def flag_of(name: str) -> str:
 
 
 def split_keywords(more: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split keywords into fields of Recipe and flags of the program, with Python's own numbers."""
+    """Split keywords into fields of Recipe and flags of the program."""
     fields = {name: value for name, value in more.items() if name in RECIPE_FIELDS}
-    return fields, {name: own_number(more[name]) for name in more if name not in RECIPE_FIELDS}
+    return fields, {name: value for name, value in more.items() if name not in RECIPE_FIELDS}
 
 
 def memory_limit(device_memory_gib: Any) -> dict[str, str]:
     """Return the variable that sets a program's device memory."""
     if device_memory_gib == 0:
         return {}
-    if (real(device_memory_gib) or 0) <= 0:
-        raise RecipeError(
-            _(
-                "device_memory_gib {device_memory_gib!r} is not a number above 0",
-                device_memory_gib=device_memory_gib,
-            )
-        )
+    positive("device_memory_gib", device_memory_gib)
     return {DEVICE_MEMORY: str(int(device_memory_gib * 2**30))}
 
 
 def _text(value: Any) -> str:
     """Convert a value to text. 5e6 becomes 5000000, which a flag for whole numbers also accepts."""
-    value = own_number(value)
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -111,42 +116,19 @@ def check_known(
                 ending=ending,
             )
         )
-    if problems := problems or _wrong_values(flags):
+    if problems:
         raise RecipeError(listed(problems))
-
-
-def _wrong_values(flags: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each flag that gets a list, or a truth value, and takes none."""
-    found = []
-    for name, value in flags.items():
-        takes = _ranges().get(flag_of(name), "")
-        is_switch = value is True or value is False
-        if not takes or value is None or (is_switch if takes == "ON" else value is False):
-            continue
-        kind = _("True or False") if takes == "ON" else _("a single value")
-        is_list = isinstance(value, list | tuple | range | set) and takes != "Several"
-        if takes == "ON" or is_switch or is_list:
-            found.append(_("{name} = {value} is not {kind}", name=name, value=value, kind=kind))
-    return found
-
-
-@cache
-def _table(name: str) -> str:
-    """Return a table of the program as text, because importing it would import torch."""
-    return (programs_folder() / "flags" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _ranges() -> dict[str, str]:
-    """Return the name of the range of each flag's values."""
-    return dict(re.findall(r'^    \("(--[\w-]+)", (\w+)', _table("tables.py"), re.MULTILINE))
 
 
 @cache
 def known_flags() -> dict[str, list[str]]:
     """Read the flags from the tables of the program: `shared` with Megatron-LM, `ours` alone and
-    `older` spellings."""
-    shared, _unused, ours = _table("tables.py").partition("\nOURS = [")
-    texts = {"shared": shared, "ours": ours, "older": _table("other_names.py")}
+    `older` spellings. The tables are read as text, because importing them would import torch."""
+    tables, other_names = (
+        (programs_folder() / "flags" / name).read_text(encoding="utf-8")
+        for name in ("tables.py", "other_names.py")
+    )
+    shared, _unused, ours = tables.partition("\nOURS = [")
+    texts = {"shared": shared, "ours": ours, "older": other_names}
     first_of_a_row = re.compile(r'^    \(?"(--[\w-]+)"[,:]', re.MULTILINE)
     return {name: first_of_a_row.findall(text) for name, text in texts.items()}

@@ -6,16 +6,14 @@ from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import program
-from course_lib.lab.job.recipes.keywords import keeps_keywords
+from course_lib.lab.job.recipes.keywords import recipe_maker
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.late_names import offering
-from course_lib.mistakes.arguments import explained
 
 PROGRAM = "measure_links.py"
 
 
-@explained("links.recipe", takes_gaps=True)
-@keeps_keywords("links")
+@recipe_maker("links")
 def recipe(
     name: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip

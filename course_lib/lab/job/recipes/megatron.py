@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
@@ -35,7 +35,7 @@ def flags_for(flags: Mapping[str, Any], layout: Layout, vocabulary: int) -> dict
     if layout.zero == 3:  # FSDP owns the gradients, so no kernel may add to them itself
         more["no_gradient_accumulation_fusion"] = True
     found = more | dict(flags)
-    if problems := _refused(found, layout):
+    if problems := [*_refused(found, layout)]:
         raise RecipeError(
             _("Megatron-LM's program refuses this: {problems}", problems=listed(problems))
         )
@@ -73,21 +73,22 @@ def _stages_text(layout: Layout, shape: Model) -> str:
     return f"E{text}{'m' * further}L"
 
 
-def _refused(flags: Mapping[str, Any], layout: Layout) -> list[str]:
-    """Return problems that no further flag could solve, each with a solution."""
-    found = []
+def _refused(flags: Mapping[str, Any], layout: Layout) -> Iterator[str]:
+    """Yield problems that no further flag could solve, each with a solution."""
     if layout.zero == 3 and not flags.get("untie_embeddings_and_output_weights"):
-        text = _("zero 3 with an output matrix that is also the token embedding; give "
-                 "untie_embeddings_and_output_weights=True, or use zero 1")  # fmt: skip
-        found.append(text)
+        yield _(
+            "zero 3 with an output matrix that is also the token embedding; give "
+            "untie_embeddings_and_output_weights=True, or use zero 1"
+        )
     if layout.zero == 3 and layout.precision == "fp16":
-        found.append(_('zero 3 in fp16; use precision="bf16" or zero 1'))
+        yield _('zero 3 in fp16; use precision="bf16" or zero 1')
     given = [flag_of(name) for name, value in flags.items() if value not in (None, False)]
     if strange := [flag for flag in given if flag in known_flags()["ours"]]:
-        text = _("{strange}, which is a flag of the course's program only; leave it out "
-                 "or use the course's program", strange=", ".join(strange))  # fmt: skip
-        found.append(text)
-    return found
+        yield _(
+            "{strange}, which is a flag of the course's program only; leave it out or use the "
+            "course's program",
+            strange=", ".join(strange),
+        )
 
 
 def environment_for(layout: Layout, given: Mapping[str, Any]) -> dict[str, str]:

@@ -7,23 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.job.program_files import path_in_run
-from course_lib.lab.job.recipe import Recipe, own_number
+from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes.keywords import (
     command_line,
-    keeps_keywords,
     memory_limit,
+    recipe_maker,
     split_keywords,
 )
-from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.lab.job.unfinished import Unfinished
 from course_lib.late_names import offering
-from course_lib.mistakes.arguments import explained
 
 # Starts a rank of the learner's own program.
 STARTER = "run_own.py"
 
 
-@explained("program.recipe", takes_gaps=True)
-@keeps_keywords("program")
+@recipe_maker("program")
 def recipe(
     name: str, program: str | Path, *, nodes: int = 1, gpus_per_node: int = 1,
     device_memory_gib: float = 0, **more: Any,
@@ -32,11 +30,8 @@ def recipe(
     such as "work/my_ring.py" is your own file in the workspace, which is copied to the run.
     `device_memory_gib` limits the memory of every device. `more` are fields of Recipe or flags of
     the program: `program.recipe("a", "accumulate_ddp.py", sync="last")`."""
-    given = {"nodes": nodes, "gpus_per_node": gpus_per_node, "device_memory_gib": device_memory_gib}
-    if missing := gaps(given | more):
-        return Unfinished(name, missing)
     fields, flags = split_keywords(more)
-    environment = {**fields.pop("environment", {}), **memory_limit(own_number(device_memory_gib))}
+    environment = {**fields.pop("environment", {}), **memory_limit(device_memory_gib)}
     what: dict[str, Any] = {"program": str(program), "arguments": command_line(flags)}
     if is_own(program):
         what = started(str(program), STARTER, command_line(flags))

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.recipes.keywords import keeps_keywords
+from course_lib.lab.job.recipes.keywords import recipe_maker
 from course_lib.lab.job.script import Script
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 from course_lib.words import _
 
-SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
+# The options of a script that say how many devices it needs, and for how long.
+HEADING = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+for option in ("--gpus-per-node", "--gpus-per-task", "--ntasks-per-node", "--gres"):
+    HEADING.add_argument(option, nargs="?")
+for letter, option in (("-N", "--nodes"), ("-t", "--time"), ("-G", "--gpus")):
+    HEADING.add_argument(letter, option, nargs="?")
 GAP_ANYWHERE = re.compile(r"(?<![.\w/])\.\.\.(?![.\w/])|____")
 # Shell lines may print three dots. Three dots are a gap only as the value of a flag.
 GAP_AS_VALUE = re.compile(r"(?:--[\w-]+[ =]|\b\w+=)\.\.\.(?!\S)|____")
 
 
-@explained("shell.recipe", takes_gaps=True)
-@keeps_keywords("shell")
+def _gaps(given: Mapping[str, Any]) -> tuple[str, ...]:
+    return *gaps(given), *_gaps_in(given["commands"], GAP_AS_VALUE)
+
+
+@recipe_maker("shell", _gaps)
 def recipe(
     name: str, commands: str, *, nodes: int = 1, gpus_per_node: int = 0,
     time_limit_minutes: int = 5, **more: Any,
 ) -> Recipe | Unfinished:  # fmt: skip
     """Return a job that runs these shell lines unchanged on the first of its nodes."""
-    values = {
-        "commands": commands, "nodes": nodes, "gpus_per_node": gpus_per_node,
-        "time_limit_minutes": time_limit_minutes, **more,
-    }  # fmt: skip
-    if missing := (*gaps(values), *_gaps_in(commands, GAP_AS_VALUE)):
-        return Unfinished(name, missing)
-    return Recipe(name=name, **values)
+    return Recipe(
+        name=name, commands=commands, nodes=nodes, gpus_per_node=gpus_per_node,
+        time_limit_minutes=time_limit_minutes, **more,
+    )  # fmt: skip
 
 
 @explained("shell.script", takes_gaps=True)
@@ -54,33 +62,15 @@ def script(name: str, text: str | Script) -> Recipe | Unfinished:
 
 def directives(text: str) -> dict[str, str]:
     """Read the #SBATCH options by long name, up to the first command, as sbatch does."""
-    table: dict[str, str] = {}
+    words: list[str] = []
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             break
-        if not line.startswith("#SBATCH"):
-            continue
-        for part in _options(line):
-            name, equals, value = part.partition("=")
-            table[name] = value if equals else ""
-    return table
-
-
-def _options(line: str) -> list[str]:
-    """Convert `--nodes 2`, `--nodes=2`, `-N 2` and `-N2` to `nodes=2`."""
-    try:
-        words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
-    except ValueError:
-        return []
-    options: list[str] = []
-    for word in words:
-        if word.startswith("--"):
-            options.append(word[2:])
-        elif re.match(r"-[A-Za-z]", word):
-            options.append(SHORT.get(word[1], word[1]) + (f"={word[2:]}" if word[2:] else ""))
-        elif options and "=" not in options[-1]:
-            options[-1] += f"={word}"
-    return options
+        if line.startswith("#SBATCH"):
+            with suppress(ValueError):  # a quotation mark without its partner
+                words += shlex.split(line.removeprefix("#SBATCH"), comments=True)
+    asked, _others = HEADING.parse_known_args(words)
+    return {name.replace("_", "-"): value for name, value in vars(asked).items() if value}
 
 
 def _gaps_in(text: object, gap: re.Pattern[str]) -> tuple[str, ...]:

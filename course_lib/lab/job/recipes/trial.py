@@ -6,24 +6,20 @@ from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import program
-from course_lib.lab.job.recipes.keywords import command_line, keeps_keywords, split_keywords
-from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.lab.job.recipes.keywords import command_line, recipe_maker, split_keywords
+from course_lib.lab.job.unfinished import Unfinished
 from course_lib.late_names import offering
-from course_lib.mistakes.arguments import explained
 
 PROGRAM = "try_own.py"
 
 
-@explained("trial.recipe", takes_gaps=True)
-@keeps_keywords("trial")
+@recipe_maker("trial")
 def recipe(
     name: str, file: str, exercise: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
     """Run the functions of `file` on 1, 2, 3 and 4 ranks and compare them with the serial model.
     The exercise "edits" instead follows a whole program on all ranks. The check of the exercise
     reads the results. `more` are fields of Recipe."""
-    if missing := gaps({"file": file, "exercise": exercise, "nodes": nodes, **more}):
-        return Unfinished(name, missing)
     fields, flags = split_keywords(more)
     arguments = command_line({"exercise": exercise} | flags)
     what: dict[str, Any] = program.started(file, PROGRAM, arguments)
