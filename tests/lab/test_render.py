@@ -259,17 +259,6 @@ def test_a_value_in_a_directive_is_quoted_as_sbatch_reads_it():
     assert quote.directive('a "b" \\c') == '"a \\"b\\" \\\\c"'
 
 
-@pytest.mark.parametrize(("value", "text"), [(4, "4"), (0.5, "0.5"), (1e6, "1e+06")])
-def test_numbers_reach_a_script_as_python_writes_them(value, text):
-    assert quote.number(value) == text
-
-
-@pytest.mark.parametrize("value", ["4", True, None, float("nan")])
-def test_what_is_no_number_cannot_stand_in_for_one(value):
-    with pytest.raises(TypeError, match="is not a number"):
-        quote.number(value)
-
-
 @pytest.mark.parametrize("nasty", NASTY)
 def test_a_step_beside_a_job_is_prepared_as_its_script_is(tmp_path, nasty):
     there = tmp_path / "the nodes' bin"

@@ -6,11 +6,9 @@ rendering and never reaches a shell.
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections.abc import Iterable
-from pathlib import PurePath
 
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import RUN_FOLDER
@@ -29,15 +27,7 @@ class Quoted(str):
 
 def word(value: object) -> Quoted:
     """Quote a value as one word of the shell."""
-    text = str(value)
-    if "\0" in text:
-        raise RecipeError(
-            _(
-                "{text!r} contains a NUL byte; remove it, because no argument can contain one",
-                text=text,
-            )
-        )
-    return Quoted(shlex.quote(text))
+    return Quoted(shlex.quote(str(value)))
 
 
 def words(values: Iterable[object]) -> Quoted:
@@ -54,14 +44,6 @@ def argument(value: object) -> Quoted:
 
 def arguments(values: Iterable[object]) -> Quoted:
     return Quoted(" ".join(argument(value) for value in values))
-
-
-def number(value: object) -> Quoted:
-    """Format a number that the course computed. A text here is an error of the course."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value):  # type: ignore[arg-type]
-        raise TypeError(_("{value!r} is not a number", value=value))
-    return Quoted(f"{value:g}" if isinstance(value, float) else str(value))
 
 
 def directive(value: object) -> Quoted:
@@ -88,11 +70,6 @@ def comment(value: object) -> Quoted:
 def verbatim(value: str) -> Quoted:
     """Return the shell lines of a recipe's author unchanged."""
     return Quoted(value.rstrip("\n"))
-
-
-def file_pattern(folder: PurePath | str) -> str:
-    """Escape a folder for `--output`, in which sbatch replaces `%`."""
-    return str(folder).replace("%", "%%")
 
 
 def only_quoted(value: object) -> str:

@@ -55,16 +55,19 @@ def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
     """Return the script of a recipe at a site, exactly as it will be submitted."""
     if recipe.script:
         return Script(recipe.name, recipe.script)
-    cpus = recipe.cpus_per_task or site.cpus_per_device * _processes_per_task(recipe)
+    processes = max(recipe.gpus_per_node, 1) // recipe.tasks_per_node  # of each task
+    cpus = recipe.cpus_per_task or site.cpus_per_device * processes
+    runs = Path(site.workspace, "runs")
+    folder = folder_name(quote.word(recipe.name), '"$SLURM_JOB_ID"')
     text = _template(template).render(
         recipe=recipe,
         site=site,
-        directives=_directives(recipe, site, cpus),
-        threads=_threads(recipe, site, cpus),
+        directives=_directives(recipe, site, cpus, log_pattern(runs, recipe.name)),
+        threads=site.threads_per_process or max(cpus // processes, 1),
         program=_program_path(recipe.program, site),
         monitor=_program_path("monitor.py", site),
         argument_lines=argument_lines(_with_data(recipe.arguments, site)),
-        run_folder=_run_folder(recipe, site),
+        run_folder=quote.Quoted(f"{quote.word(runs)}/{folder}"),
         exit_code=quote.Quoted(f'"{IN_THE_JOB.exit_code}"'),
         inside=quote.Quoted(f"{quote.words(site.container)} " if site.container else ""),
     )
@@ -100,20 +103,11 @@ def _with_data(arguments: tuple[str, ...], site: Site) -> tuple[str, ...]:
 
 
 def log_pattern(runs: Path, name: str) -> str:
-    """Return the log's path for `--output`. `%j` stands for the job's future number."""
-    return str(RunPaths.of(Path(quote.file_pattern(runs)), name, "%j").log)
+    """Return the log's path for `--output`, in which sbatch replaces `%j` by the job's number."""
+    return str(RunPaths.of(Path(str(runs).replace("%", "%%")), name, "%j").log)
 
 
-def _runs(site: Site) -> Path:
-    return Path(site.workspace, "runs")
-
-
-def _run_folder(recipe: Recipe, site: Site) -> quote.Quoted:
-    name = folder_name(quote.word(recipe.name), '"$SLURM_JOB_ID"')
-    return quote.Quoted(f"{quote.word(_runs(site))}/{name}")
-
-
-def _directives(recipe: Recipe, site: Site, cpus: int) -> dict[str, str]:
+def _directives(recipe: Recipe, site: Site, cpus: int, log: str) -> dict[str, str]:
     """Return the #SBATCH options by long name. The recipe's override the site's and the lab's."""
     hours, minutes = divmod(recipe.time_limit_minutes, 60)
     table = {
@@ -127,7 +121,7 @@ def _directives(recipe: Recipe, site: Site, cpus: int) -> dict[str, str]:
         "cpus-per-task": str(cpus) if cpus else "",
         **_devices(recipe, site),
         "time": f"{hours:02d}:{minutes:02d}:00",
-        "output": log_pattern(_runs(site), recipe.name),
+        "output": log,
         **site.directives,
         **recipe.directives,
     }
@@ -144,14 +138,6 @@ def _devices(recipe: Recipe, site: Site) -> dict[str, str]:
     if site.ask == "gpus-per-task":
         return {"gpus-per-task": f"{prefix}{per_node // recipe.tasks_per_node}"}
     return {"gpus-per-node": f"{prefix}{per_node}"}
-
-
-def _processes_per_task(recipe: Recipe) -> int:
-    return max(recipe.gpus_per_node, 1) // recipe.tasks_per_node
-
-
-def _threads(recipe: Recipe, site: Site, cpus: int) -> int:
-    return site.threads_per_process or max(cpus // _processes_per_task(recipe), 1)
 
 
 def _program_path(program: str, site: Site) -> str:
@@ -171,6 +157,6 @@ def _template(file: Path) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = ("word", "words", "arguments", "number", "directive", "comment", "verbatim")
+    filters = ("word", "words", "arguments", "directive", "comment", "verbatim")
     environment.filters |= {name: getattr(quote, name) for name in filters}
     return environment.from_string(file.read_text(encoding="utf-8"))
