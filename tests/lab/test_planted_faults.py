@@ -12,7 +12,7 @@ from course_lib import read
 from course_lib.lab import mysteries
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.lab import Lab
-from course_lib.lab.queue.field_values import expand_hosts
+from course_lib.lab.queue.slurm import expand_hosts
 
 PATIENCE_S = 150
 NODE_OF = ("first", "first", "second", "second")

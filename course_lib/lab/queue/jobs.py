@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.queue.records import Record, Registry
-from course_lib.lab.queue.slurm import UNKNOWN, QueueRow, Slurm, Status
+from course_lib.lab.queue.slurm import JobRow, Slurm, Status
 from course_lib.words import _
 
 PAUSES_S = (0.0, 2.0, 4.0, 8.0, 15.0, 30.0)
@@ -31,7 +31,7 @@ class Jobs:
     pauses_s: tuple[float, ...] = PAUSES_S
     say: Callable[[str], None] = print
     slurm: Slurm = field(default_factory=Slurm)
-    _rows: dict[int, QueueRow] = field(default_factory=dict)
+    _rows: dict[int, JobRow] = field(default_factory=dict)
     _asked_at_s: float = -1e9
     _answered_at_s: float = -1e9
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -112,27 +112,15 @@ class Jobs:
 
     def _judge(self, records: list[Record]) -> dict[str, Status]:
         here = [record for record in records if record.cluster == self.cluster]
-        queued = {record.token: self._from_queue(record) for record in here}
-        unseen = [record.job_id for record in here if queued[record.token] is None]
-        accounts = self.slurm.accounting(unseen) if unseen else {}
-        table = {}
-        for record in records:
-            status = queued.get(record.token)
-            if status is None and record in here:
-                name, found = accounts.get(record.job_id, ("", Status()))
-                status = found if found.state != UNKNOWN and name == record.name else None
-            table[record.token] = self._settled(record, status or self._from_files(record))
-        return table
-
-    def _from_queue(self, record: Record) -> Status | None:
-        """Return the status in the queue. A job with this id but another mark is not this record's
-        job: it belongs to another cluster, or to a box that was created again."""
-        row = self._rows.get(record.job_id)
-        if row is None or (row.comment and row.comment != record.mark):
-            return None
-        if not row.comment and row.name != record.name:
-            return None
-        return replace(row.status, exit_code=self.registry.paths(record).read_exit_code())
+        found = {record.token: _listed(record, self._rows) for record in here}
+        unseen = [record for record in here if found[record.token] is None]
+        if unseen:
+            accounts = self.slurm.accounting([record.job_id for record in unseen])
+            found |= {record.token: _listed(record, accounts) for record in unseen}
+        return {
+            record.token: self._settled(record, found.get(record.token) or self._from_files(record))
+            for record in records
+        }
 
     def _from_files(self, record: Record) -> Status:
         code = self.registry.paths(record).read_exit_code()
@@ -152,3 +140,12 @@ class Jobs:
                 status = replace(status, exit_code=self.registry.paths(record).read_exit_code())
             self.registry.settle(record, status)
         return status
+
+
+def _listed(record: Record, rows: Mapping[int, JobRow]) -> Status | None:
+    """Return the status of a record's job. A job with its id but another mark, or another name if
+    there are no marks, belongs to another cluster, or to a box that was created again."""
+    row = rows.get(record.job_id)
+    if row is None or (row.comment != record.mark if row.comment else row.name != record.name):
+        return None
+    return row.status

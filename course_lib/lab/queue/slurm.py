@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.lab.errors import SlurmError
-from course_lib.lab.queue.field_values import seconds
 from course_lib.words import N_, _
 
 UNIT = "\x1f"
@@ -63,13 +62,14 @@ HINTS = (
 
 
 @dataclass(frozen=True)
-class QueueRow:
-    """One job of `squeue`. `comment` holds the mark by which the lab recognizes its own jobs."""
+class JobRow:
+    """One job of `squeue` or `sacct`. `comment`, which only squeue prints, holds the mark by which
+    the lab recognizes its own jobs."""
 
     job_id: int
-    status: Status
-    comment: str
     name: str
+    status: Status
+    comment: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,20 +138,20 @@ class Slurm:
     def cancel(self, job_ids: Iterable[int]) -> None:
         self.call("scancel", *map(str, job_ids))
 
-    def queue(self) -> list[QueueRow]:
+    def queue(self) -> list[JobRow]:
         """Return all jobs of this user, including jobs that ended a moment ago."""
         text = self.call("squeue", "--me", "--noheader", "--states=all", "-o", QUEUE_FORMAT)
         return [row for line in text.splitlines() if (row := parse_queue_line(line))]
 
-    def accounting(self, job_ids: Sequence[int]) -> dict[int, tuple[str, Status]]:
-        """Return name and status by job id; empty if the cluster keeps no accounts."""
+    def accounting(self, job_ids: Sequence[int]) -> dict[int, JobRow]:
+        """Return the ended jobs by their ids; empty if the cluster keeps no accounts."""
         command = ("sacct", "-X", "-n", "-P", f"--delimiter={UNIT}", "-S", "2020-01-01")
         try:
             text = self.call(*command, "-j", ",".join(map(str, job_ids)), "-o", ACCOUNTING_FIELDS)
         except SlurmError:
             return {}
         rows = (parse_accounting_line(line) for line in text.splitlines())
-        return {row[0]: row[1:] for row in rows if row}
+        return {row.job_id: row for row in rows if row and row.status.state != UNKNOWN}
 
     def cluster(self) -> str:
         """Return a name of the cluster, so that job ids of different clusters are not confused."""
@@ -160,25 +160,25 @@ class Slurm:
         return "@".join(found) or "unnamed"
 
 
-def parse_queue_line(line: str) -> QueueRow | None:
+def parse_queue_line(line: str) -> JobRow | None:
     """Read a line of squeue. Return None for a continuation of a job name with a line break."""
     parts = line.split(UNIT, 6)
     if len(parts) != 7 or not (number := re.match(r"\d+", parts[0])):
         return None
     state, reason, elapsed, nodes, comment, name = parts[1:]
     empty = ("", "(null)", "n/a", "N/A")
-    return QueueRow(
+    return JobRow(
         job_id=int(number[0]),
+        name=name,
         status=Status(
             state=normal(state), reason=reason, elapsed_s=seconds(elapsed),
             nodes="" if nodes in empty else nodes, source="squeue",
         ),
         comment="" if comment in empty else comment,
-        name=name,
     )  # fmt: skip
 
 
-def parse_accounting_line(line: str) -> tuple[int, str, Status] | None:
+def parse_accounting_line(line: str) -> JobRow | None:
     parts = line.split(UNIT, 6)
     if len(parts) != 7 or not parts[0].isdecimal():
         return None
@@ -193,7 +193,48 @@ def parse_accounting_line(line: str) -> tuple[int, str, Status] | None:
         nodes="" if nodes == "None assigned" else nodes,
         source="sacct",
     )  # fmt: skip
-    return int(number), name, status
+    return JobRow(int(number), name, status)
+
+
+_TIME = re.compile(r"(?:(\d{1,6})-)?(\d{1,6}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?")
+
+
+def seconds(text: str) -> int | None:
+    """Return the seconds of `1-02:03:04`, `02:03:04` or `03:04`; None for UNLIMITED, N/A etc."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        return None
+    days, first, second, third = (int(part or 0) for part in match.groups())
+    if match[4] or match[1]:
+        return (days * 24 + first) * 3600 + second * 60 + third
+    return first * 60 + second
+
+
+MOST_HOSTS = 100_000
+# A part of a host list: text without commas, also with `[1-3,7]` in it.
+_PART = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+_BRACKETS = re.compile(r"([^\[]*)\[([^\]]*)\](.*)", re.DOTALL)
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Return the names of a host list such as `node[1-3,7],gpu-[08-10]` in order."""
+    names = (name for part in _PART.findall(text) for name in _expand(part))
+    return [name for name, _place in zip(names, range(MOST_HOSTS), strict=False)]
+
+
+def _expand(part: str) -> Iterator[str]:
+    found = _BRACKETS.fullmatch(part)
+    if found is None:
+        yield part
+        return
+    for number in found[2].split(","):
+        limits = _RANGE.fullmatch(number)
+        first, last = limits.groups() if limits else (number, number)
+        numbers = range(int(first), int(last) + 1) if limits else (first,)
+        for one in numbers:
+            for end in _expand(found[3]) if found[3] else ("",):
+                yield f"{found[1]}{str(one).zfill(len(first))}{end}"
 
 
 def hint_for(said: str) -> str:

@@ -25,7 +25,7 @@ from course_lib.lab.job.script import Script, key, log_pattern, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
-from course_lib.lab.queue.slurm import DEFAULTS_OF_THE_USER, QueueRow, job_environment
+from course_lib.lab.queue.slurm import DEFAULTS_OF_THE_USER, JobRow, job_environment
 from course_lib.lab.workspace import (
     COMPILED_CODE,
     RunPaths,
@@ -194,7 +194,7 @@ def _release(jobs: Jobs, record: Record) -> Record:
     return jobs.registry.update(record, released=True)
 
 
-def _in_queue(jobs: Jobs, record: Record) -> QueueRow | None:
+def _in_queue(jobs: Jobs, record: Record) -> JobRow | None:
     rows = jobs.slurm.queue()
     return next((row for row in rows if row.comment == record.mark), None)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.mysteries import BlindCase, opened
-from course_lib.lab.queue.field_values import expand_hosts
+from course_lib.lab.queue.slurm import expand_hosts
 from course_lib.lab.workspace import account
 from course_lib.teach import jsonl
 from course_lib.teach.checklist import Checklist
