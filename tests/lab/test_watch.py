@@ -121,7 +121,7 @@ def test_the_panel_s_button_cancels_and_shows_what_goes_wrong(cluster, tmp_path)
     panel._button.click()
     assert panel._button.description == "Cancelling"
     assert run.wait(PATIENCE_S) == "CANCELLED"
-    panel.close("slow: cancelled", run.status, Progress())
+    panel.close("slow: cancelled")
 
 
 def test_numbers_that_are_not_known_are_not_shown():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from course_lib.lab.errors import BudgetError
 from course_lib.lab.job.recipe import Recipe
@@ -24,7 +25,8 @@ class Budget:
 
     @property
     def left(self) -> float:
-        return float("inf") if self.limit is None else self.limit - self.used - self.reserved
+        left = float("inf") if self.limit is None else self.limit - self.used - self.reserved
+        return max(left, 0)
 
     def __repr__(self) -> str:
         return f"<Budget: {self.words}>"
@@ -38,31 +40,23 @@ class Budget:
         )
         if self.limit is None:
             return _("{spent}; no limit set", spent=spent)
-        return _("{spent}; {left:.2f} left of {limit:.2f}",
-                 spent=spent, left=max(self.left, 0), limit=self.limit)  # fmt: skip
+        return _(
+            "{spent}; {left:.2f} left of {limit:.2f}", spent=spent, left=self.left, limit=self.limit
+        )
 
     def admit(self, recipe: Recipe) -> None:
         """Raise an error if the run could cost more than is left."""
-        if recipe.device_hours <= max(self.left, 0) + 1e-9:
+        if recipe.device_hours <= self.left + 1e-9:
             return
-        minutes = int(max(self.left, 0) * 60 / recipe.devices)
-        way = (
-            _("ask for at most {minutes} minutes, or fewer devices", minutes=minutes)
-            if minutes
-            else _("cancel a job that you do not need")
-        )
         raise BudgetError(
             _(
-                "{name} could cost {recipe}. Only {left:.2f} of {limit:.2f} device-hours are "
-                "left, because {used:.2f} are used and unfinished jobs reserve {reserved:.2f}. "
-                "Nothing was submitted; {way}, or raise the limit with lab.set_budget(…)",
+                "{name} could cost {cost}, but the budget allows at most {minutes} minutes on "
+                "these devices: {words}. Nothing was submitted. Ask for less, cancel a job that "
+                "you do not need, or raise the limit with lab.set_budget(…)",
                 name=recipe.name,
-                recipe=cost(recipe),
-                left=max(self.left, 0),
-                limit=self.limit,
-                used=self.used,
-                reserved=self.reserved,
-                way=way,
+                cost=cost(recipe),
+                minutes=int(self.left * 60 / recipe.devices),
+                words=self.words,
             )
         )
 
@@ -80,7 +74,7 @@ def budget(workspace: Workspace, records: Iterable[Record]) -> Budget:
 
 
 def set_limit(workspace: Workspace, device_hours: float | None) -> None:
-    path = workspace.state / "budget.toml"
+    path = _file(workspace)
     if device_hours is None:
         path.unlink(missing_ok=True)
         return
@@ -108,16 +102,23 @@ def cost(recipe: Recipe) -> str:
 
 
 def _limit(workspace: Workspace) -> float | None:
-    path = workspace.state / "budget.toml"
+    path = _file(workspace)
     try:
-        hours = real(tomllib.loads(plain(path).read_text(encoding="utf-8"))["device_hours"])
-        if hours is None or hours < 0:
-            raise ValueError(_("not a number of hours"))
-        return hours
+        hours = real(tomllib.loads(plain(path).read_text(encoding="utf-8")).get("device_hours"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BudgetError(_(
-            "{path} does not contain a limit of device-hours; it should hold one "
-            "line such as `device_hours = 20.0`", path=path,
-        )) from error  # fmt: skip
+    except (OSError, ValueError):
+        hours = None
+    if hours is None or hours < 0:
+        raise BudgetError(
+            _(
+                "{path} does not contain a limit of device-hours; it should hold one line such as "
+                "`device_hours = 20.0`",
+                path=path,
+            )
+        )
+    return hours
+
+
+def _file(workspace: Workspace) -> Path:
+    return workspace.state / "budget.toml"

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_lib.lab.job.unfinished import Unfinished
@@ -93,14 +93,7 @@ def plan(workspace: Workspace, runs: Iterable[Run], refused: Sequence[str] = ())
     refused = list(refused)
     for run in runs:
         if problem := _not_ours(workspace, run):
-            refused.append(
-                _(
-                    "{name} (job {job_id}): {problem}",
-                    name=run.name,
-                    job_id=run.job_id,
-                    problem=problem,
-                )
-            )
+            refused.append(f"{run.title}: {problem}")
         else:
             targets.append(Target(run._record, run.folder, size_bytes(run.folder)))
     return Cleaning(tuple(targets), tuple(refused))
@@ -113,15 +106,12 @@ def clean(registry: Registry, cleaning: Cleaning) -> Cleaning:
         target.path.rename(doomed)
         registry.update(target.record, cleaned=True)
         if os.environ.get(KEEP, "") not in ("", "0"):
-            keep(registry.workspace, doomed, target.path.name)
+            kept = registry.workspace.kept
+            kept.mkdir(parents=True, exist_ok=True)
+            doomed.rename(kept / target.path.name)
         else:
             shutil.rmtree(doomed)
-    return Cleaning(cleaning.targets, cleaning.refused, done=True)
-
-
-def keep(workspace: Workspace, doomed: Path, name: str) -> None:
-    workspace.kept.mkdir(parents=True, exist_ok=True)
-    doomed.rename(workspace.kept / name)
+    return replace(cleaning, done=True)
 
 
 def size_bytes(path: Path) -> int:

@@ -34,6 +34,7 @@ OUT_OF_MEMORY = {"device_limit", "cuda_oom", "cpu_oom"}
 ASK = N_("submit run.recipe.but({0}=True); a run that fails early may not write it")
 # Records by name in the run folder: their label, and which runs write them.
 RECORDED = {
+    "out": ("log", ""),
     "memory": (N_("memory trace"), ASK.format("memory")),
     "profile": ("profile", ASK.format("profile")),
     "diary": ("diary", ASK.format("diary")),
@@ -71,6 +72,11 @@ class Run:
     @property
     def job_id(self) -> int:
         return self._record.job_id
+
+    @property
+    def title(self) -> str:
+        """Return the name and the number, as sentences about the run begin."""
+        return _("{name} (job {job_id})", name=self.name, job_id=self.job_id)
 
     @property
     def submitted_unix_s(self) -> float:
@@ -151,9 +157,6 @@ class Run:
         while (left_s := end_s - time.monotonic()) > 0 and not marker.exists():
             time.sleep(min(GLANCE_S, left_s))
 
-    def pause_until_look_s(self, looks: int) -> float:
-        return self._jobs.pause_s(looks)
-
     def cancel(self) -> None:
         self._jobs.cancel(self._record)
 
@@ -221,10 +224,8 @@ class Run:
     def last_lines(self, lines: int = LAST_LINES) -> str:
         """Return the last lines for a message. The job's own output is not translated."""
         if tail := self.tail(lines):
-            indented = "".join(f"\n  {line}" for line in tail.splitlines())
-            return _(
-                "The last lines of {log_file}:{indented}", log_file=self.log_file, indented=indented
-            )
+            head = _("The last lines of {log_file}:", log_file=self.log_file)
+            return "\n  ".join([head, *tail.splitlines()])
         return _("It printed nothing to {log_file}.", log_file=self.log_file)
 
     @property
@@ -235,9 +236,7 @@ class Run:
             return ""
         if self.cancelled:
             return self._was_cancelled
-        text = _(
-            "{name} (job {job_id}) {words}.", name=self.name, job_id=self.job_id, words=status.words
-        )
+        text = f"{self.title} {status.words}."
         if cause := self.failure:
             text += f"\n\n{cause}"
         return f"{text}\n\n{self.last_lines()}"
@@ -250,10 +249,9 @@ class Run:
     @property
     def _was_cancelled(self) -> str:
         return _(
-            "{name} (job {job_id}) was cancelled and has no result. Run the cell "
-            "that submits it again to make a new run",
-            name=self.name,
-            job_id=self.job_id,
+            "{run} was cancelled and has no result. Run the cell that submits it again to make "
+            "a new run",
+            run=self.title,
         )
 
     @property
@@ -281,14 +279,14 @@ class Run:
     @property
     def log(self) -> Any:
         """Return the training log's tables: `log.world`, `log.iterations`, `log.evaluations` …"""
-        status, log = self.status, self._reader("training_log", self._printed())
+        status, log = self.status, self._reader("training_log", self._recorded(self.paths.log))
         if _is_empty(log) and (status.state in ENDED_BADLY or not status.ended):
             raise self._not_recorded(_("iteration"))
         return log
 
     @property
     def nccl(self) -> Any:
-        return self._reader("nccl", self._printed())
+        return self._reader("nccl", self._recorded(self.paths.log))
 
     @property
     def memory(self) -> Any:
@@ -317,27 +315,20 @@ class Run:
 
     def _kept(self, path: Path) -> Path:
         if self.deleted:
-            text = _(
-                "{name} (job {job_id}) was deleted together with {name2}, because "
-                "{folder} does not exist any more. Run the cell that submits it again "
-                "to make a new run",
-                name=self.name,
-                job_id=self.job_id,
-                name2=path.name,
-                folder=self.folder,
+            raise DeletedRunError(
+                _(
+                    "{run} was deleted: {folder} does not exist any more. Run the cell that "
+                    "submits it again to make a new run",
+                    run=self.title,
+                    folder=self.folder,
+                )
             )
-            raise DeletedRunError(text)
         return path
 
     def _result(self, path: Path) -> Path:
         if self.cancelled:
             raise NotRecordedError(self._was_cancelled)
         return path
-
-    def _printed(self) -> Path:
-        if not self._result(self._kept(self.paths.log)).exists():
-            raise self._not_recorded("log")
-        return self.paths.log
 
     def _recorded(self, path: Path) -> Path:
         """Return the path of a record, or raise an error that explains which recipe writes it."""
@@ -347,20 +338,15 @@ class Run:
         raise self._not_recorded(*RECORDED[path.stem])
 
     def _not_recorded(self, what: str, how: str = "") -> NotRecordedError:
-        text = _(
-            "{name} (job {job_id}) has no {what}: it is {reason}",
-            name=self.name,
-            job_id=self.job_id,
-            what=what,
-            reason=self.reason,
-        )
+        run, reason = self.title, self.reason
+        text = _("{run} has no {what}: it is {reason}", run=run, what=what, reason=reason)
         if not self.ended:
-            return NotRecordedError(_("{text}. Wait for its end with run.wait()", text=text))
-        if how:
-            return NotRecordedError(_("{text}. To get one, {how}", text=text, how=how))
-        return NotRecordedError(
-            _("{text}. Run the cell that submits it again to make a new run", text=text)
-        )
+            way = _("Wait for its end with run.wait()")
+        elif how:
+            way = _("To get one, {how}", how=how)
+        else:
+            way = _("Run the cell that submits it again to make a new run")
+        return NotRecordedError(f"{text}. {way}")
 
     def _reader(self, name: str, path: Path) -> Any:
         from course_lib import read

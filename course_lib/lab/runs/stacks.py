@@ -27,10 +27,9 @@ def ask_stacks(run: Run) -> Stacks:
     if run.ended or run.status.waiting:
         raise LabError(
             _(
-                "{name} (job {job_id}) has no ranks to ask: it is {reason}. Only a running job "
-                "has stacks, even if it hangs",
-                name=run.name,
-                job_id=run.job_id,
+                "{run} has no ranks to ask: it is {reason}. Only a running job has stacks, even if "
+                "it hangs",
+                run=run.title,
                 reason=run.reason,
             )
         )

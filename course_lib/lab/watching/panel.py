@@ -30,7 +30,6 @@ class Panel:
         from IPython.display import display
 
         self._run, self._clock = run, Clock(run)
-        self._stamp: list[int] = []
         self._head = widgets.HTML()
         self._bar = widgets.FloatProgress(
             min=0.0, max=1.0, layout=widgets.Layout(width="auto", flex="1 1 auto")
@@ -50,27 +49,25 @@ class Panel:
             layout=widgets.Layout(max_width="46em"),
         )
         words = _(
-            "{name} (job {job_id}) was not finished when this notebook was saved; "
-            "run.watch() shows its state now",
-            name=run.name,
-            job_id=run.job_id,
+            "{run} was not finished when this notebook was saved; run.watch() shows its state now",
+            run=run.title,
         )
         shown = _with_words(self._box, words)
         self._handle = display(shown, raw=True, display_id=True)
 
     def show(self, status: Status, progress: Progress) -> None:
-        name = escape(_("{name} (job {job_id})", name=self._run.name, job_id=self._run.job_id))
         where = escape(_(" on {nodes}", nodes=status.nodes)) if status.nodes else ""
         origin = f"<br>{escape(self._run.origin)}" if self._run.origin else ""
-        _set(self._head, f"<b>{name}</b>: {escape(status.words)}{where}{origin}")
+        title = escape(self._run.title)
+        self._head.value = f"<b>{title}</b>: {escape(status.words)}{where}{origin}"
         self._bar.value = progress.share
         cells = "".join(
             f'<div style="white-space:nowrap">{escape(label)}<br><b>{escape(value)}</b></div>'
             for label, value in [*self._times(status, progress), *details(progress)]
         )
         at = doing(self._run, status, progress) if progress.iteration is None else ""
-        _set(self._numbers, f'<div style="{ROW}">{cells}</div><div>{escape(at)}</div>')
-        _set(self._load, self._looks())
+        self._numbers.value = f'<div style="{ROW}">{cells}</div><div>{escape(at)}</div>'
+        self._load.value = self._looks()
 
     def _times(self, status: Status, progress: Progress) -> list[tuple[str, str]]:
         """Return the times, from the first second on. A wait then does not look like a fault."""
@@ -82,19 +79,17 @@ class Panel:
     def _looks(self) -> str:
         """Return the load of nodes and ranks, if the job records it."""
         folder = self._run.paths.monitor
-        stamp = [file.stat().st_mtime_ns for file in folder.glob("*.jsonl")]
-        if not stamp or stamp == self._stamp:
-            return str(self._load.value)
-        self._stamp = stamp
+        if not any(folder.glob("*.jsonl")):
+            return ""
         from course_lib import read, show
 
         return str(show.monitor_panel(read.monitor(folder, LOAD_BYTES)))
 
-    def close(self, line: str, status: Status, progress: Progress) -> None:
+    def close(self, line: str) -> None:
         if self._handle is not None:
             self._handle.update({"text/plain": line}, raw=True)
         # The sentence stays in the kernel's widget, for a notebook that is opened again.
-        _set(self._head, escape(line))
+        self._head.value = escape(line)
         self._box.children = [self._head]
         for part in (self._bar, self._button, self._row, self._numbers, self._load):
             part.close()
@@ -126,9 +121,3 @@ def _answer_while_busy(widget: Any) -> None:
     """
     if widget.comm is not None:
         vars(widget.comm).pop("_reply_subshell_id", None)
-
-
-def _set(widget: Any, value: str) -> None:
-    """Send only changed values to the browser."""
-    if widget.value != value:
-        widget.value = value

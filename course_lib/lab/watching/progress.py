@@ -33,6 +33,13 @@ class Progress:
     peak_mib: float | None = None
 
     @property
+    def at(self) -> str | None:
+        """Return `8 of 12`, or `8` if the log does not say how many iterations there are."""
+        if self.iteration is None or not self.total:
+            return None if self.iteration is None else str(self.iteration)
+        return _("{iteration} of {total}", iteration=self.iteration, total=self.total)
+
+    @property
     def share(self) -> float:
         return self.iteration / self.total if self.iteration and self.total else 0.0
 
@@ -119,38 +126,28 @@ def doing(run: Run, status: Status, progress: Progress) -> str:
     """Return a running job's iteration, or before the first one the last line of its log."""
     if status.ended or status.waiting:
         return ""
-    if progress.iteration is not None:
-        total = _(" of {total}", total=progress.total) if progress.total else ""
-        return _("iteration {iteration}{total}", iteration=progress.iteration, total=total)
+    if progress.at is not None:
+        return _("iteration {at}", at=progress.at)
     return last_words(run.log_file) or _("nothing printed yet")
 
 
 def _progress(log: Any) -> Progress:
     if log.iterations.empty:
         return Progress()
-    last = log.iterations.iloc[-1]
-    elapsed_ms, batch = value_of(last, "elapsed_ms"), value_of(last, "global_batch_size")
-    rate = value_of(last, "samples_per_second")
+    last = log.iterations.iloc[-1].dropna()
+    elapsed_ms, batch = last.get("elapsed_ms"), last.get("global_batch_size")
+    rate = last.get("samples_per_second")
     if rate is None and elapsed_ms and batch:
         rate = 1000 * batch / elapsed_ms
-    peak = None if log.memory.empty else log.memory["max_allocated_mib"].max()
-    iteration, total = value_of(last, "iteration"), value_of(last, "total_iterations")
+    peaks_mib = [] if log.memory.empty else log.memory["max_allocated_mib"].dropna()
     return Progress(
-        iteration=None if iteration is None else int(iteration),
-        total=None if total is None else int(total),
-        loss=value_of(last, "lm_loss"),
+        iteration=int(last["iteration"]) if "iteration" in last else None,
+        total=int(last["total_iterations"]) if "total_iterations" in last else None,
+        loss=last.get("lm_loss"),
         elapsed_ms=elapsed_ms,
         samples_per_second=rate,
-        peak_mib=None if peak is None or peak != peak else float(peak),  # noqa: PLR0124 - NaN
+        peak_mib=max(peaks_mib, default=None),
     )
-
-
-def value_of(row: Any, name: str) -> float | None:
-    """Return a value in a row of a log's table, or None if the log does not have it."""
-    import pandas as pd
-
-    value = row.get(name)
-    return None if value is None or pd.isna(value) else float(value)
 
 
 def last_line(run: Run, status: Status, progress: Progress) -> str:
@@ -170,16 +167,10 @@ def last_line(run: Run, status: Status, progress: Progress) -> str:
 def details(progress: Progress) -> list[tuple[str, str]]:
     """Return label and value, with units, of all known values."""
     rows = [
-        (_("iteration"), progress.iteration, "{:.0f}"),
+        (_("iteration"), progress.at, "{}"),
         (_("loss"), progress.loss, "{:.4f}"),
         (_("time per iteration"), progress.elapsed_ms, "{:.1f} ms"),
         (_("throughput"), progress.samples_per_second, "{:.1f} samples/s"),
         (_("peak memory of a rank"), progress.peak_mib, "{:.0f} MiB"),
     ]
-    known = [(label, form.format(value)) for label, value, form in rows if value is not None]
-    if progress.total and known:
-        known[0] = (
-            _("iteration"),
-            _("{iteration} of {total}", iteration=progress.iteration, total=progress.total),
-        )
-    return known
+    return [(label, form.format(value)) for label, value, form in rows if value is not None]

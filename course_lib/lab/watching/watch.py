@@ -25,31 +25,23 @@ PATIENCE_WITH_UNKNOWN_S = 10.0
 CLEAR_LINE = "\r\x1b[K"
 
 
-class View:
-    """A view of a run in progress. This base class shows nothing."""
-
-    def show(self, status: Status, progress: Progress) -> None: ...
-    def close(self, line: str, status: Status, progress: Progress) -> None: ...
-
-
 def watch(run: Run, timeout_s: float | None = None) -> None:
     """Show a panel in a notebook or a changing line in a terminal. One line remains at the end."""
-    view: View | Panel = LastLine()
+    view: OneLine | Panel = OneLine(run, patience_s=0.0)
     if interactive():
         from course_lib.lab.watching.panel import Panel
 
         view = Panel(run)
-    elif not is_plain():
-        view = OneLine(run, patience_s=0.0)
     try:
         wait(run, timeout_s, view)
     except KeyboardInterrupt as words:
-        view.close(str(words), run.status, Progress())
+        view.close(str(words))
 
 
-def wait(run: Run, timeout_s: float | None = None, view: View | Panel | None = None) -> Status:
-    """Wait like `watch`, with one line instead of the panel, or with no line for a short wait."""
-    view = view or (View() if is_plain() else OneLine(run, PATIENCE_S))
+def wait(run: Run, timeout_s: float | None = None, view: OneLine | Panel | None = None) -> Status:
+    """Wait like `watch`, with one line instead of the panel. A short wait shows no line, and
+    neither does a test."""
+    view = view or OneLine(run, float("inf") if is_plain() else PATIENCE_S)
     try:
         return _follow(run, view, timeout_s)
     except KeyboardInterrupt:
@@ -61,7 +53,7 @@ def wait(run: Run, timeout_s: float | None = None, view: View | Panel | None = N
         raise KeyboardInterrupt(words) from None
 
 
-def _follow(run: Run, view: View | Panel, timeout_s: float | None) -> Status:
+def _follow(run: Run, view: OneLine | Panel, timeout_s: float | None) -> Status:
     """Read the log twice a second, and query Slurm less and less often."""
     follower = Follower(run.log_file)
     start_s = asked_s = time.monotonic()
@@ -72,39 +64,29 @@ def _follow(run: Run, view: View | Panel, timeout_s: float | None) -> Status:
         unknown_since_s = (unknown_since_s or now_s) if status.state == UNKNOWN else None
         if unknown_since_s and now_s - unknown_since_s > PATIENCE_WITH_UNKNOWN_S:
             break
-        progress = follower.look()
-        view.show(status, progress)
+        view.show(status, follower.look())
         left_s = REFRESH_S if timeout_s is None else min(REFRESH_S, start_s + timeout_s - now_s)
         if left_s <= 0:
-            view.close(
-                _("{name}: still {words}", name=run.name, words=status.words), status, progress
-            )
+            view.close(_("{name}: still {words}", name=run.name, words=status.words))
             raise StillRunningError(
                 _(
-                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is {words}. "
-                    "The job continues; run.watch() shows it, and run.cancel() ends it",
-                    name=run.name,
-                    job_id=run.job_id,
+                    "{run} has not ended after {timeout_s:g} s: it is {words}. The job continues; "
+                    "run.watch() shows it, and run.cancel() ends it",
+                    run=run.title,
                     timeout_s=timeout_s,
                     words=status.words,
                 )
             )
         run.pause(left_s)
         has_news = run.paths.exit_code.exists() or (status.waiting and run.log_file.exists())
-        if has_news or time.monotonic() - asked_s >= run.pause_until_look_s(looks + 1):
+        if has_news or time.monotonic() - asked_s >= run._jobs.pause_s(looks + 1):
             looks, asked_s = looks + 1, time.monotonic()
             status = run.look(0.0)
-    progress = follower.look()
-    view.close(last_line(run, status, progress), status, progress)
+    view.close(last_line(run, status, follower.look()))
     return status
 
 
-class LastLine(View):
-    def close(self, line: str, status: Status, progress: Progress) -> None:
-        print(line)
-
-
-class OneLine(View):
+class OneLine:
     """One line that changes in place and shows the run's progress and times."""
 
     def __init__(self, run: Run, patience_s: float):
@@ -122,16 +104,17 @@ class OneLine(View):
         times = self._clock.words(status, progress)
         self._write(_("{name}: {words} ({times})", name=self._run.name, words=words, times=times))
 
-    def close(self, line: str, status: Status, progress: Progress) -> None:
+    def close(self, line: str) -> None:
         if self._shown or time.monotonic() >= self._begin_s:
             self._write(line, is_last=True)
-            if not in_notebook() and sys.stderr.isatty():
-                print(file=sys.stderr)
 
     def _write(self, text: str, *, is_last: bool = False) -> None:
         """Write to one output of a cell, or on one line of a terminal. A file cannot replace a
-        line, so it gets only the first and the last."""
-        if in_notebook():
+        line, so it gets only the first and the last. A test gets the last."""
+        if is_plain():
+            if is_last:
+                print(text)
+        elif in_notebook():
             from IPython.display import display
 
             data = {"text/plain": text}
@@ -141,7 +124,8 @@ class OneLine(View):
                 self._handle.update(data, raw=True)
         elif sys.stderr.isatty():
             width = shutil.get_terminal_size().columns - 1
-            print(f"{CLEAR_LINE}{text[:width]}", end="", file=sys.stderr, flush=True)
+            end = "\n" if is_last else ""
+            print(f"{CLEAR_LINE}{text[:width]}", end=end, file=sys.stderr, flush=True)
         elif is_last or not self._shown:
             print(text, file=sys.stderr, flush=True)
         self._shown = text
