@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,21 +37,15 @@ class Choice:
 def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
     """Choose a site and add the paths of the course on this machine."""
     site = site or _named()
-    if isinstance(site, Site):
-        chosen, why = site, _("{value}, as asked", value=site.title or site.name)
-    elif site == RECORDED:
+    if site == RECORDED:
         chosen = recorded(workspace)
         why = _("recorded runs replace jobs, as asked; nothing runs here")
     elif site:
-        chosen = sites.preset(site)
-        why = _("{title}, as asked", title=chosen.title)
+        chosen = site if isinstance(site, Site) else sites.preset(site)
+        why = _("{title}, as asked", title=chosen.title or chosen.name)
     elif workspace.site_file.exists():
         chosen = sites.load(workspace.site_file)
-        why = _(
-            "{value}, as {name} says",
-            value=chosen.title or chosen.name,
-            name=workspace.site_file.name,
-        )
+        why = _("{title}, as site.toml says", title=chosen.title or chosen.name)
     elif slurm_answers():
         chosen, why = sites.preset("slurm"), _("a Slurm cluster answers here")
     else:
@@ -115,31 +108,14 @@ def box_bin() -> Path:
     return Path(bin_dir())
 
 
-def commands_of(site: Site) -> Path | None:
-    """Return the folder of the box's commands, or of commands that refuse for recorded runs. A
-    Slurm cluster has its own commands."""
-    if site.recorded:
-        return printed.BIN
-    return box_bin() if site.box else None
-
-
-def python_of_box(site: Site, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable that names the Python for the box's warm starts: the Python of the site's
-    environment. The first Python on the PATH may have no torch."""
-    if not site.box or site.recorded or environment.get(BOX_PYTHON):
-        return {}
-    python = shutil.which("python3", path=site.path) or sys.executable
-    return {BOX_PYTHON: python} if python else {}
-
-
-def put_commands_on_path(site: Site) -> bool:
-    """Add the commands to PATH for this process and its children, if they are not there."""
-    if (bin_folder := commands_of(site)) is None:
-        return False
-    os.environ.update(python_of_box(site, os.environ))
-    folder = str(bin_folder)
+def put_commands_on_path(site: Site) -> None:
+    """Put the box's commands, or commands that refuse for recorded runs, first on the PATH of this
+    process and its children. A Slurm cluster has its own commands."""
+    if not site.box and not site.recorded:
+        return
+    folder = str(printed.BIN if site.recorded else box_bin())
+    if not site.recorded and not os.environ.get(BOX_PYTHON):
+        # For warm starts. The first Python on the PATH may have no torch.
+        os.environ[BOX_PYTHON] = shutil.which("python3", path=site.path) or sys.executable
     parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    if parts[0] == folder:
-        return False
     os.environ["PATH"] = os.pathsep.join([folder, *(part for part in parts if part != folder)])
-    return True

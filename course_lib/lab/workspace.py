@@ -102,15 +102,15 @@ class Workspace:
             yield file.fileno()
 
 
-def find(start: Path | None = None) -> Workspace:
+def find() -> Workspace:
     """Find the workspace: `COURSE_WORKSPACE`, else the nearest folder upwards with a site file,
     records or the course's notebooks, else the current folder."""
     if chosen := os.environ.get("COURSE_WORKSPACE"):
         return Workspace(Path(chosen).expanduser().resolve())
-    here = (start or Path.cwd()).resolve()
+    here = Path.cwd().resolve()
+    marks = (SITE_FILE, ".course", "notebooks/00_the_lab.ipynb")
     for folder in (here, *here.parents):
-        marks = (folder / SITE_FILE, folder / ".course", folder / "notebooks" / "00_the_lab.ipynb")
-        if any(mark.exists() for mark in marks) or _is_checkout(folder):
+        if any((folder / mark).exists() for mark in marks):
             return Workspace(folder)
     return Workspace(here)
 
@@ -168,10 +168,6 @@ def _why_not(path: Path, error: OSError) -> str:
 
 def write_json(path: Path, table: dict[str, Any], mode: int = 0o600) -> None:
     write_atomically(path, json.dumps(table, indent=1, ensure_ascii=False) + "\n", mode)
-
-
-def _is_checkout(folder: Path) -> bool:
-    return (folder / "lessons").is_dir() and (folder / "course_lib").is_dir()
 
 
 def plain(path: Path) -> Path:

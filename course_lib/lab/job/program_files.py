@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from textwrap import dedent
-from types import MappingProxyType
 
 from course_lib.lab.errors import LabError, RecipeError, listed
 from course_lib.lab.job.recipe import DATA_FOLDER, RUN_FOLDER, Recipe
@@ -20,10 +19,8 @@ from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import PROGRAM, Workspace, plain
 from course_lib.words import _
 
-NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
-
-def digest(recipe: Recipe, site: Site, own: Mapping[str, bytes] = NO_FILES) -> str:
+def digest(recipe: Recipe, site: Site, own: Mapping[str, bytes]) -> str:
     """Return a checksum of all files of the program, or "" if it is not a file (shell commands).
     `own` are files that the run takes along, by name."""
     path = Path(recipe.program)
@@ -110,13 +107,13 @@ def gaps_in_files(recipe: Recipe, site: Site) -> tuple[str, ...]:
     return tuple(
         _("line {number} of {file}: {strip}", number=number, file=file, strip=line.strip())
         for file in recipe.files
-        for number, line in enumerate(_text(find_file(file, site)).splitlines(), 1)
+        for number, line in enumerate(_lines(find_file(file, site)), 1)
         if GAP.match(line)
     )
 
 
-def _text(path: Path) -> str:
-    return plain(path).read_bytes().decode("utf-8", "replace")
+def _lines(path: Path) -> list[str]:
+    return plain(path).read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 Definition = ast.FunctionDef | ast.ClassDef
