@@ -300,16 +300,8 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_scalar, value))
 
 
-def _is_count(value: Any) -> bool:
-    return (whole(value) or 0) >= 0 and whole(value) is not None
-
-
-def _is_amount(value: Any) -> bool:
-    return (real(value) or 0) >= 0 and real(value) is not None
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping)
+def _from_0(number: float | None) -> bool:
+    return number is not None and number >= 0
 
 
 class Kind(NamedTuple):
@@ -323,8 +315,10 @@ class Kind(NamedTuple):
 KINDS = {
     "str": Kind(lambda text: isinstance(text, str) and "\0" not in text, N_("a text"), str),
     "bool": Kind(is_truth_value, N_("true or false"), own_number),
-    "int": Kind(_is_count, N_("a whole number of at least 0"), own_number),
-    "float": Kind(_is_amount, N_("a number of at least 0"), own_number),
+    "int": Kind(
+        lambda value: _from_0(whole(value)), N_("a whole number of at least 0"), own_number
+    ),
+    "float": Kind(lambda value: _from_0(real(value)), N_("a number of at least 0"), own_number),
     "tuple[str, ...]": Kind(
         _is_list,
         N_('a list of words, such as ["one", "two"]'),
@@ -336,12 +330,14 @@ KINDS = {
         lambda lines: tuple(tuple(map(str, line)) for line in lines),
     ),
     "Mapping[str, str]": Kind(
-        lambda value: _is_table(value) and all(map(_is_scalar, value.values())),
+        lambda value: isinstance(value, Mapping) and all(map(_is_scalar, value.values())),
         N_('a table of names and values, such as { NAME = "value" }'),
         lambda table: MappingProxyType({str(name): str(table[name]) for name in table}),
     ),
     "Mapping[str, Any]": Kind(
-        _is_table, N_("a table"), lambda table: MappingProxyType(storable(table))
+        lambda value: isinstance(value, Mapping),
+        N_("a table"),
+        lambda table: MappingProxyType(storable(table)),
     ),
 }
 

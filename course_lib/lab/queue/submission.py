@@ -136,15 +136,11 @@ def _sbatch(
 
 
 def _inherited(jobs: Jobs, wanted: Submission) -> dict[str, str]:
-    here = dict(jobs.slurm.here)
-    if not is_chosen(here):
-        here[COMPILED_CODE] = str(jobs.registry.workspace.compiled_code())
-    return environment(here, wanted.recipe, wanted.site)
-
-
-def environment(here: Mapping[str, str], recipe: Recipe, site: Site) -> dict[str, str]:
     """Return the variables that the job inherits, with a link or device memory chosen for the box.
     The box's nodes set the device memory themselves, so a recipe's value is passed on to them."""
+    recipe, site, here = wanted.recipe, wanted.site, dict(jobs.slurm.here)
+    if not is_chosen(here):
+        here[COMPILED_CODE] = str(jobs.registry.workspace.compiled_code())
     decided = {name: getattr(site, name) for name in DEFAULTS_OF_THE_USER.values()}
     table = job_environment(here, decided)
     if site.link_gbit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_lib import read
@@ -10,7 +11,6 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.job import quote
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.slurm import job_environment
-from course_lib.lab.workspace import RunPaths
 from course_lib.words import _
 
 if TYPE_CHECKING:
@@ -33,27 +33,27 @@ def ask_stacks(run: Run) -> Stacks:
                 reason=run.reason,
             )
         )
-    paths: RunPaths = run.paths
-    before = _sizes(paths)
+    folder = run.paths.stacks
+    before = _sizes(folder)
     slurm = run._jobs.slurm
     slurm.call(
         "srun", "--overlap", f"--jobid={run.job_id}", f"--nodes={run.recipe.nodes}",
         "--ntasks-per-node=1", "--cpus-per-task=1",
-        *step_beside(Site(**run.site), ASKS, str(paths.folder)),
+        *step_beside(Site(**run.site), ASKS, str(run.folder)),
         environment=job_environment(slurm.here),
     )  # fmt: skip
     end_s = time.monotonic() + ANSWERED_S
     while time.monotonic() < end_s:
-        sizes = _sizes(paths)
+        sizes = _sizes(folder)
         if sizes and all(size > before.get(name, 0) for name, size in sizes.items()):
             break
         time.sleep(0.05)
     time.sleep(SETTLED_S)  # a stack dump is written line by line
-    return read.stacks(paths.stacks)
+    return read.stacks(folder)
 
 
-def _sizes(paths: RunPaths) -> dict[str, int]:
-    return {file.name: file.stat().st_size for file in paths.stacks.glob("rank*.txt")}
+def _sizes(folder: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in folder.glob("rank*.txt")}
 
 
 def step_beside(site: Site, program: str, *arguments: str) -> list[str]:

@@ -150,21 +150,21 @@ def model(of: str | Recipe = "tiny") -> Model:
     """Return the model of a preset or of a recipe, for use with the planner."""
     if isinstance(of, str):
         return preset(of)
-    if of.model is None:
-        raise _unknown(of, "model")
-    return of.model.but(name=of.name)
+    found: Model = _kept(of, "model")
+    return found.but(name=of.name)
 
 
 @explained("gpt.layout")
 def layout(of: Recipe) -> Layout:
     """Return the layout of a recipe, for use with the planner."""
-    if of.layout is None:
-        raise _unknown(of, "layout")
-    return of.layout
+    found: Layout = _kept(of, "layout")
+    return found
 
 
-def _unknown(recipe: Recipe, what: str) -> RecipeError:
-    return RecipeError(
+def _kept(recipe: Recipe, what: str) -> Any:
+    if found := getattr(recipe, what):
+        return found
+    raise RecipeError(
         _(
             "the recipe {name} has no {what}. Make it again with gpt.recipe(…), "
             "and run it again with submit(…, again=True)",

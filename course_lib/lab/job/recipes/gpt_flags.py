@@ -33,8 +33,9 @@ OF_EXPERTS = (
     "num_experts", "moe_router_topk", "moe_ffn_hidden_size", "moe_layer_freq",
     "moe_shared_expert_intermediate_size",
 )  # fmt: skip
-POSITIONS = {"learned": "learned_absolute", "rotary": "rope"}
-NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
+# The planner's words by the flags' values. The program itself refuses unknown values.
+POSITIONS = {"learned_absolute": "learned", "rope": "rotary"}
+NORMS = {"LayerNorm": "layernorm", "RMSNorm": "rmsnorm"}
 
 
 def model_flags(shape: Model) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def _latent_flags(shape: Model) -> dict[str, Any]:
 def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
     """Return the model that the program trains with these flags in addition to the shape."""
     if (
-        shape.positions not in POSITIONS
+        shape.positions not in POSITIONS.values()
         or shape.patches
         or shape.head_size * shape.heads != shape.hidden
     ):
@@ -109,7 +110,7 @@ def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
                 "the program cannot train model {name}. It supports token embeddings, "
                 "{positions} positions, and heads that divide the hidden size",
                 name=shape.name,
-                positions=" or ".join(POSITIONS),
+                positions=" or ".join(POSITIONS.values()),
             )
         )
     if given := [flag for flag in OF_EXPERTS if flags.get(flag) is not None]:
@@ -124,8 +125,8 @@ def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
     asked["tied"] = not flags.get("untie_embeddings_and_output_weights", not shape.tied)
     asked["bias"] = not flags.get("disable_bias_linear", not shape.bias)
     asked["activation"] = "swiglu" if flags.get("swiglu", shape.activation != "gelu") else "gelu"
-    asked["positions"] = _chosen(POSITIONS, flags.get("position_embedding_type"), shape.positions)
-    asked["norm"] = _chosen(NORMS, flags.get("normalization"), shape.norm)
+    asked["positions"] = POSITIONS.get(str(flags.get("position_embedding_type")), shape.positions)
+    asked["norm"] = NORMS.get(str(flags.get("normalization")), shape.norm)
     grouped = bool(flags.get("group_query_attention"))
     return replace(shape, **(_that_follow(shape, asked["activation"], grouped) | asked))
 
@@ -138,11 +139,6 @@ def _that_follow(shape: Model, activation: str, grouped: bool) -> dict[str, Any]
     if activation != shape.activation or shape.ffn == 4 * shape.hidden:
         follow["ffn"] = 0
     return follow
-
-
-def _chosen(words: Mapping[str, str], flag: Any, else_: str) -> str:
-    """Return the planner's word for a flag's value. The program refuses unknown values itself."""
-    return next((ours for ours, theirs in words.items() if theirs == flag), else_)
 
 
 IN_THE_RUN = RunPaths(Path(RUN_FOLDER))
