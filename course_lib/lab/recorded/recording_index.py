@@ -20,7 +20,7 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import NOT_WHAT_IS_RUN
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import RECORDED, Record, Registry, recorded
-from course_lib.lab.queue.slurm import JobRow, Slurm, Status
+from course_lib.lab.queue.slurm import JobRow, Slurm
 from course_lib.lab.queue.submission import Submission
 from course_lib.lab.recorded import anonymous
 from course_lib.lab.recorded.recording import ENDING, RecordedRun, Recording, RecordingError
