@@ -7,7 +7,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,9 +18,6 @@ LIBRARY = "course_lib"
 GIVEN = ("summary", "train_summary", "train_summary.py")
 # PyTorch's ring attention and pipelines, and the folder code/ named like Python's own `code`.
 FINISHED = ("torch.distributed.tensor.experimental", "torch.distributed.pipelining", "code.")
-# Events of Python's audit by which a program reads a file.
-WITH_WORDS = ("os.exec", "os.posix_spawn", "subprocess.Popen")
-OPENING = ("open", "os.system", *WITH_WORDS)
 # Beginnings of the names of files of Python's own library, and of text for exec.
 PYTHONS_OWN = ("<", str(Path(os.__file__).parent))
 
@@ -55,25 +52,13 @@ def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
 
 
 def _refuse_reading(folder: str, event: str, arguments: tuple[Any, ...]) -> None:
-    """Raise an error if a file in the folder opens a program of the course, also by a library or by
-    another program."""
-    if event not in OPENING or not _asks(sys._getframe(1), folder):
+    """Raise an error if a file in the folder opens a program of the course, also by a library."""
+    if event != "open" or isinstance(arguments[0], int) or not _asks(sys._getframe(1), folder):
         return
-    for path in _named(event, arguments):
-        is_ours = CODE in path.parents and path.parts[len(CODE.parts)] not in GIVEN
-        if is_ours and path.is_file():
-            raise CourseImport(str(path.relative_to(CODE)))
-
-
-def _named(event: str, arguments: tuple[Any, ...]) -> Iterator[Path]:
-    """Yield what an event may read: the opened file, or each word of a started program. A link
-    leads to its file."""
-    given = arguments[int(event in WITH_WORDS)]
-    place = os.fsdecode((arguments[2] if event == "subprocess.Popen" else None) or "")
-    texts = given if isinstance(given, list | tuple) else [given]
-    for text in map(os.fsdecode, (text for text in texts if not isinstance(text, int))):
-        for word in [text] if event == "open" else text.split():
-            yield Path(os.path.realpath(Path(place, word)))
+    path = Path(os.path.realpath(os.fsdecode(arguments[0])))  # a link leads to its file
+    is_ours = CODE in path.parents and path.parts[len(CODE.parts)] not in GIVEN
+    if is_ours and path.is_file():
+        raise CourseImport(str(path.relative_to(CODE)))
 
 
 def _is_of_the_course(module: Any) -> bool:
