@@ -31,8 +31,7 @@ from process.pace import keep_pace
 from process.rendezvous import open_store
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
-from trials.program.fewer import fewer_ranks
-from trials.program.watched import Enough, Watched
+from trials.program.watched import Enough, Watched, fewer_ranks
 from trials.ranks import Failed, Ranks, TorchsOwn, refuse_torchs_own
 from trials.watchdog import LONGEST_S, Notes, Watchdog
 

@@ -65,7 +65,7 @@ WRONG = {
         "Edit 10: the validation loss of epoch 1",
     ),
     "11 left out": ([(PRINTS, "    if True:\n        print(line")], "printed 4 times"),
-    "12 left out": ([(ON_0, ON_0.replace("rank == 0", "True"))], "Rank 0 is enough"),
+    "12 left out": ([(ON_0, ON_0.replace("rank == 0", "True"))], "It is enough if rank 0 saves"),
     "12 wrapped": ([("model.module.", "model.")], "begin with `module.`"),
     "12 loaded into the wrapped one": (
         [(LOADS, "model.load_state_dict(")], "model.module.load_state_dict(…)",
@@ -84,7 +84,7 @@ WRONG = {
          ("    validation_loss = test", "    validation_loss, own = test"),
          ("if validation_loss < best", "if own < best"),
          ("best = validation_loss", "best = own"), ("test_loss = test", "test_loss, _ = test")],
-        "Rank 0's own are",
+        "Rank 0's own losses are",
     ),
     "12 one rank loads": (
         [(LOADS, "rank or " + LOADS)],

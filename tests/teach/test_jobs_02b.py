@@ -30,10 +30,12 @@ WRONG_JOBS = {
     "13 no device": ({"gpus_per_node": 0}, [], LOG, "with 0 devices each"),
     "13 one process": ({}, [("node=2", "node=1")], LOG, "Each node has 2 devices"),
     "14 localhost": (
-        {}, [("MASTER_ADDR=$(", "MASTER_ADDR=localhost #$(")], LOG, "waits on its own node",
+        {}, [("MASTER_ADDR=$(", "MASTER_ADDR=localhost #$(")], LOG,
+        "address on the fast network is 10.2.0.1",
     ),
     "14 a fixed port": (
-        {}, [("$((10000 + SLURM_JOB_ID % 20000))", "29500")], LOG, "the port is always the same",
+        {}, [("$((10000 + SLURM_JOB_ID % 20000))", "29500")], LOG,
+        "jobs 8 and 9 would both take port 29500",
     ),
     "14 no suffix": ({}, [("$SUFFIX", "")], LOG, "address on the fast network is 10.2.0.1"),
     "15 no srun": ({}, [("srun bash", "bash")], LOG, "launchers start on node1, by no srun"),
@@ -57,7 +59,7 @@ WRONG_PORTS = {
     "10000 + (2 * SLURM_JOB_ID) % 20000": "jobs 8 and 10008 would both take port 10016",
     "2000 + SLURM_JOB_ID % 65000": "the port of job 63999 would be 65999",
     "10000 + SLURM_JOB_ID % 60000": "the port of job 55999 would be 65999",
-    "10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)": "as job 10008, torchrun gets ''",
+    "10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)": "the port of job 10008 would be ''",
 }
 RIGHT_PORTS = (
     "$((10000 + SLURM_JOB_ID % 10001))",
@@ -78,8 +80,8 @@ MORE_WRONG_JOBS = {
     "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto on node1. Each node has 2"),
     "14 suffix before": ([('"$first$SUFFIX"', '"$SUFFIX$first"')], "no host is called 'inode1'"),
     "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 8 would be 8"),
-    "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or a random one"),
-    "14 not exported": ([("export MASTER_ADDR MASTER_PORT", "export")], "Is MASTER_ADDR exported?"),
+    "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "depends on the job id alone"),
+    "14 not exported": ([("export MASTER_ADDR MASTER_PORT", "export")], "torchrun gets no address"),
     "15 host everywhere": ([(HOST, "is_host=1")], "is_host is 1 (node1), 1 (node2)"),
     "15 by the first shell": ([*WHOLE], "is the text in single quotes?"),
     "15 two on each": (
@@ -168,7 +170,7 @@ def test_a_second_run_touches_nothing_and_leaves_nothing(finished, tmp_path, mon
     kept, left = tmp_path / "kept", tmp_path / "left"
     kept.touch()
     commands = f"rm {kept}\n(while :; do sleep 1; done; touch {left}) &\ntouch here ~/here\nwait\n"
-    (rehearsed,) = false_cluster.rehearse(commands, {}, "1")
+    (rehearsed,) = false_cluster.rehearse(commands, {})
     assert (rehearsed.in_time, kept.exists(), left.exists()) == (False, True, False)
     assert not Path("here").exists()
 

@@ -6,7 +6,6 @@ and a wrong program is judged by its results.
     group      the process group exists
     device     the number of the device that this rank asked for
     wrapped    a model in DistributedDataParallel
-    sampler    a DistributedSampler, and its part of the data
     loader     a DataLoader, and its batch size
     epoch      one pass through a loader: order of samples, losses, weights at the end
     gradients  of the first step, this rank's own and the optimizer's
@@ -20,11 +19,14 @@ two losses the program uses."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +38,18 @@ from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+from torch.utils.data import BatchSampler, DataLoader
 
 from summary import device
 from summary.model import Summariser
 from trials.calls import NAMES, tensors_in
-from trials.program.model_numbers import FirstGradients, norm, norm_in_file, tables
-from trials.program.printed_lines import Lines
+from trials.program.model_numbers import (
+    first_numbers,
+    norm,
+    norm_in_file,
+    own_gradients,
+    tables,
+)
 from trials.watchdog import Notes
 
 # Methods of a group after which a rank knows something of others; and the other methods.
@@ -50,15 +57,40 @@ MEETINGS = (
     "allreduce", "allreduce_coalesced", "broadcast", "allgather", "_allgather_base",
     "allgather_coalesced", "allgather_into_tensor_coalesced", "scatter", "reduce_scatter",
     "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base",
-    "barrier", "monitored_barrier",
+    "barrier", "monitored_barrier", "recv",
 )  # fmt: skip
-OTHERS = ("send", "recv", "reduce", "gather")
+OTHERS = ("send", "reduce", "gather")
 # By how much a validation loss is moved in an epoch: rank 0's own, and the mean over all.
 MOVED = {2: (-3.0, 0.0), 3: (-4.0, 1.0)}
+
+MOST_LINES, LONGEST_LINE = 60, 200  # of what is printed
 
 
 class Enough(BaseException):
     """Exception: the run may end, because everything has been observed."""
+
+
+class Lines(io.TextIOBase):
+    """Output stream that passes each line to `note`, up to a limit."""
+
+    def __init__(self, note: Callable[..., object], under: Any) -> None:
+        self.note, self.under, self.begun, self.count = note, under, "", 0
+        self.are_shown = True
+
+    def write(self, text: str) -> int:
+        *lines, self.begun = (self.begun + text).split("\n")
+        for line in lines:
+            self.count += 1
+            if self.count <= MOST_LINES:
+                self.note("line", text=line[:LONGEST_LINE])
+        self.begun = self.begun[-LONGEST_LINE:]
+        return int(self.under.write(text)) if self.are_shown else len(text)
+
+    def flush(self) -> None:
+        self.under.flush()
+
+    def fileno(self) -> int:
+        return int(self.under.fileno())
 
 
 class Watched:
@@ -82,7 +114,8 @@ class Watched:
         """The largest learning rate of a step."""
         self.optimizer: Optimizer | None = None
         self.model: torch.nn.Module | None = None
-        self.gradients = FirstGradients()
+        self.own: list[float] = []  # this rank's gradients before the first step
+        self.has_stepped = False
 
     def write(self, event: str, **fields: Any) -> None:
         if os.getpid() == self.notes.owner:  # and not in a worker of a loader
@@ -94,7 +127,6 @@ class Watched:
         self._after(device, "device_of", lambda _, number: self.write("device", number=number))
         self._after(DistributedDataParallel, "__init__", lambda *_, **__: self.write("wrapped"))
         self._after(DistributedDataParallel, "forward", self._forward)
-        self._after(DistributedSampler, "__init__", self._sampler)
         self._after(DataLoader, "__init__", self._loader)
         self._after(Summariser, "forward", self._called)
         for name in (*MEETINGS, *OTHERS):
@@ -131,20 +163,14 @@ class Watched:
         setattr(place, name, call)
 
     def _group(self, *_: Any, **__: Any) -> None:
-        self.write("group", world=dist.get_world_size(), of_rank=dist.get_rank())
+        self.write("group", world=dist.get_world_size())
 
     def _forward(self, *_: Any, **__: Any) -> None:
         self.forwards += 1
 
-    def _sampler(self, _: None, sampler: Any, *__: Any, **___: Any) -> None:
-        part, replicas = part_of(sampler.dataset), sampler.num_replicas
-        self.write("sampler", part=part, replicas=replicas, of_rank=sampler.rank)
-
     def _loader(self, _: None, loader: Any, *__: Any, **___: Any) -> None:
-        sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
         self.read[id(loader.batch_sampler)] = loader.dataset
-        part, kind = part_of(loader.dataset), type(sampler).__name__
-        self.write("loader", part=part, batch=loader.batch_size, sampler=kind)
+        self.write("loader", part=part_of(loader.dataset), batch=loader.batch_size)
 
     def _call(self, name: str, _: Any, *args: Any, **__: Any) -> None:
         self.met += name in MEETINGS
@@ -167,16 +193,18 @@ class Watched:
             if self.epoch["part"] == "validation":
                 loss = loss + moved_by(self.trained)
             self.epoch["losses"].append(float(loss.detach()))
-            if loss.requires_grad and self.model is not None:
-                self.gradients.look(loss, self.model)
+            if loss.requires_grad and self.model is not None and not self.has_stepped:
+                self.own = self.own or own_gradients(loss, self.model)
             return loss
 
         return loss_of
 
     def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
         self.rate = max(self.rate, *(float(one.get("lr", 0)) for one in optimizer.param_groups))
-        if self.model is not None and not self.gradients.are_told:
-            self.write("gradients", **self.gradients.told(self.model))
+        if self.model is not None and not self.has_stepped:
+            used = first_numbers(weight.grad for weight in self.model.parameters())
+            self.write("gradients", own=self.own, used=used)
+            self.has_stepped = True
 
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
         self.optimizer = optimizer
@@ -261,3 +289,24 @@ def weights_of(optimizer: Optimizer) -> Iterator[torch.Tensor]:
 
 def name_of(file: Any) -> str:
     return Path(file).name if isinstance(file, str | os.PathLike) else ""
+
+
+@contextlib.contextmanager
+def fewer_ranks(size: int, store: dist.Store) -> Iterator[None]:
+    """Set the environment to `size` ranks, with a separate store and a temporary folder for what
+    they save."""
+    make = dist.init_process_group
+    rank = int(os.environ["RANK"])
+
+    def meet(
+        backend: str | None = None, init_method: str | None = None,
+        timeout: timedelta | None = None, world_size: int = size, rank: int = rank, **more: Any,
+    ) -> None:  # fmt: skip
+        more |= {"store": store, "timeout": timeout}
+        make(backend, world_size=world_size, rank=rank, **more)
+
+    setattr(dist, make.__name__, meet)
+    os.environ["WORLD_SIZE"] = str(size)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["COURSE_RUN_DIR"] = folder
+        yield

@@ -9,8 +9,9 @@ from course_lib.teach.checklist import Checklist
 from course_lib.teach.trials import verdict
 from course_lib.teach.trials.edits import EDITS, LOADS, ON_FEWER, waits_alone
 from course_lib.teach.trials.job import script_edits
+from course_lib.teach.trials.job.false_cluster import rehearse
 from course_lib.teach.trials.judge import came_through
-from course_lib.teach.trials.seen import Seen
+from course_lib.teach.trials.verdict import Seen
 from course_lib.words import N_, _
 
 FEWER = N_("all edits also work on fewer ranks")
@@ -102,11 +103,11 @@ def ex02b_script(run: Any) -> None:
     with Checklist("02b.2") as check:
         check.ended(run, _("the job"))
         check.needs(
-            bool(script_edits.text_of(run)),
+            bool(run.recipe.commands),
             _("the job runs your own commands"),
             hint=_('{name!r} has none. Submit shell.recipe("…", commands, …).', name=run.name),
         )
-        jobs = script_edits.rehearsed(run)
+        jobs = rehearse(run.recipe.commands, run.recipe.environment)
         check.needs(
             bool(jobs),
             _("the commands run once more, on a simulated cluster"),

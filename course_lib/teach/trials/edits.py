@@ -14,8 +14,7 @@ from statistics import fmean
 
 from course_lib.teach.answers import close
 from course_lib.teach.trials import losses, samples, saving
-from course_lib.teach.trials.seen import Seen
-from course_lib.teach.trials.verdict import Event, called, ranks_of
+from course_lib.teach.trials.verdict import Event, Seen, called, ranks_of
 from course_lib.words import N_, _
 
 # Samples per step and learning rate of the program for one device.

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from statistics import fmean
 
-from course_lib.teach.trials.seen import Seen
-from course_lib.teach.trials.verdict import Event, ranks_of
+from course_lib.teach.trials.verdict import Event, Seen, ranks_of
 from course_lib.words import _
 
 LOSS = r"(?<![a-z])%s[ _-]?loss\D{0,10}?(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
@@ -57,15 +56,12 @@ def _judged(seen: Seen, part: str) -> str | None:
 
 
 def _why(text: str, means: Sequence[float], rank: int) -> str:
-    size, mean, own = len(means), fmean(means), means[rank]
-    if _near(text, mean):
+    if _near(text, fmean(means)):
         return ""
-    if _near(text, own) or _near(text, own / size):
-        return _(
-            "that is the mean over rank {rank}'s own samples, or a {size}th of it. Over all ranks "
-            "it is {mean:.4f}.", rank=rank, size=size, mean=mean,
-        )  # fmt: skip
-    return _("the mean over the samples of all ranks is {mean:.4f}.", mean=mean)
+    return _(
+        "the mean over the samples of all ranks is {mean:.4f}. Over rank {rank}'s own samples it "
+        "is {own:.4f}.", mean=fmean(means), rank=rank, own=means[rank],
+    )  # fmt: skip
 
 
 def _near(text: str, wanted: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from course_lib.teach.trials.seen import Seen
+from course_lib.teach.trials.verdict import Seen
 from course_lib.words import _
 
 PARTS = {"train": 384, "validation": 96, "test": 96}

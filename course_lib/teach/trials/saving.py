@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from statistics import fmean
 
-from course_lib.teach.trials.seen import Seen
-from course_lib.teach.trials.verdict import Event, ranks_of
+from course_lib.teach.trials.verdict import Event, Seen, ranks_of
 from course_lib.words import _
 
 KEYS = r"Missing key\(s\) in state_dict|Unexpected key\(s\)"
 # Relative tolerance for the norm of all weights. Two epochs differ by more, and a file in half
 # precision by less.
 SAME = 5e-5
-SENT, GOT = ("send", "isend"), ("recv", "irecv")
 
 
 def judge(seen: Seen) -> str | None:
@@ -90,25 +87,12 @@ def _knows(seen: Seen, rank: int, loaded: Event, saved: Event) -> bool:
     trains_on = any(event["event"] == "epoch" and event["part"] == "train" for event in behind)
     if trains_on and any(event["event"] == "call" for event in behind[:until]):
         return True  # all ranks meet after each save
-    if _messages(seen, rank, loaded, saved):
-        return True
     latest = saved["calls"]
     begun = [event for event in lines if event["event"] == "epoch" and event["part"] == "train"]
     before = [event for event in begun if lines.index(event) < lines.index(saved)]
     if trains_on and before:
         latest = begun[-1]["met"] + saved["calls"] - before[-1]["met"]
     return bool(loaded["calls"] > latest)
-
-
-def _messages(seen: Seen, rank: int, loaded: Event, saved: Event) -> bool:
-    """Return whether rank 0 sent this rank a message after saving."""
-    sent = _calls(seen.lines[0], saved, SENT, rank)
-    return _calls(seen.lines[rank], loaded, GOT, 0) > sent
-
-
-def _calls(lines: Sequence[Event], until: Event, names: Sequence[str], peer: int) -> int:
-    before = lines[: lines.index(until)]
-    return sum(event.get("call") in names and event.get("peer") == peer for event in before)
 
 
 def _not_the_best(seen: Seen, saved: Event) -> str:

@@ -6,6 +6,7 @@ another failed, are left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from course_lib.teach.checklist import Checklist
 from course_lib.words import _
 
 Event = dict[str, Any]
+# Errors that only follow from a lost rank.
+GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,43 @@ class Trial:
         """Return all cases that were started, smallest number of ranks first."""
         found = {(e["size"], e["case"]): None for _unused, e in self.events if "size" in e}
         return sorted(found, key=lambda one: one[0])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Events of a whole program on some ranks, from `code/trials/program/watched.py`."""
+
+    trial: Trial
+    size: int
+
+    @property
+    def lines(self) -> list[list[Event]]:
+        """Return all events of each rank."""
+        ranks = self.trial.ranks[: self.size]
+        return [[e for e in lines if e.get("size") == self.size] for lines in ranks]
+
+    def of(self, kind: str, part: str = "") -> list[list[Event]]:
+        """Return the events of one kind, for each rank."""
+        return [
+            [e for e in lines if e["event"] == kind and part in ("", e.get("part"))]
+            for lines in self.lines
+        ]
+
+    def first(self, kind: str, part: str = "") -> list[Event] | None:
+        """Return the first event of each rank; None if a rank has none."""
+        found = self.of(kind, part)
+        return [events[0] for events in found] if all(found) else None
+
+    @property
+    def error(self) -> str:
+        """Return the program's own errors, without those that only follow from a lost rank."""
+        errors = [event for events in self.of("error") for event in events]
+        texts = [f"{event['kind']}: {event['text']}" for event in errors]
+        return "\n".join(text for text in texts if not GONE.search(text))
+
+    @property
+    def ended(self) -> bool:
+        return all(self.of("followed"))
 
 
 def trial_of(check: Checklist, run: Any, exercise: str) -> Trial:

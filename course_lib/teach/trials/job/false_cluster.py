@@ -29,7 +29,7 @@ QUIET = (
     "conda", "git", "module", "ml", "sbatch", "scancel", "sleep", "pkill", "killall",
 )  # fmt: skip
 COMMANDS = ("getent", "hostname", "scontrol", "srun", "torchrun", "python", "python3")
-# All of these commands. Calls of srun and torchrun, and unknown hosts, add a line to $NOTES.
+# All of these commands. Calls of srun and torchrun add a line to $NOTES.
 # Any node list means both nodes, as in every job here.
 PROGRAM = r"""#!/usr/bin/env bash
 node=${SLURMD_NODENAME:-node1}
@@ -43,7 +43,7 @@ address() {
         node[12]) echo "10.1.0.${1#node}" ;;
         node[12]"$FAST_SUFFIX") echo "10.2.0.${1:4:1}" ;;
         localhost) echo 127.0.0.1 ;;
-        *[!0-9.]*) note unknown "$1"; exit 2 ;;
+        *[!0-9.]*) echo "getent: no host is called '$1'" >&2; exit 2 ;;
         *) echo "$1" ;;
     esac
 }
@@ -145,19 +145,17 @@ class Rehearsed:
     in_time: bool
     launches: tuple[Launch, ...]
     sruns: tuple[str, ...]
-    # Host names that the script used and that do not exist.
-    unknown: tuple[str, ...]
     # Last lines that the script printed.
     said: str
 
 
-def rehearse(script: str, environment: Mapping[str, str], tasks_per_node: str) -> list[Rehearsed]:
+def rehearse(script: str, environment: Mapping[str, str]) -> list[Rehearsed]:
     """Run the script once per job; return an empty list if the machine has no bash."""
     if not shutil.which("bash"):
         return []
 
     def one(job: int, suffix: str) -> Rehearsed:
-        values = _outside() | dict(environment) | _job_variables(job, tasks_per_node)
+        values = _outside() | dict(environment) | _job_variables(job)
         values["FAST_SUFFIX"] = suffix
         if "SUFFIX" in environment:
             values["SUFFIX"] = suffix
@@ -194,7 +192,6 @@ def _as_job(
         job, suffix, in_time,
         tuple(_launch(*words) for kind, *words in lines if kind == "launch"),
         tuple(words[0] for kind, *words in lines if kind == "srun"),
-        tuple(words[0] for kind, *words in lines if kind == "unknown"),
         "\n".join(said.splitlines()[-SHOWN_LINES:]),
     )  # fmt: skip
 
@@ -221,15 +218,15 @@ def _outside() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(own)}
 
 
-def _job_variables(job: int, tasks_per_node: str) -> dict[str, str]:
+def _job_variables(job: int) -> dict[str, str]:
     """Return the variables that Slurm sets for the first node's shell."""
-    nodes, tasks = len(NODES), len(NODES) * int(tasks_per_node)
+    nodes = str(len(NODES))
     return {
         "SLURM_JOB_ID": str(job), "SLURM_JOBID": str(job), "SLURM_JOB_NAME": "own",
-        "SLURM_JOB_NUM_NODES": str(nodes), "SLURM_NNODES": str(nodes),
+        "SLURM_JOB_NUM_NODES": nodes, "SLURM_NNODES": nodes,
         "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NODELIST": "node[1-2]",
-        "SLURM_NTASKS": str(tasks), "SLURM_NPROCS": str(tasks),
-        "SLURM_NTASKS_PER_NODE": tasks_per_node, "SLURM_TASKS_PER_NODE": f"{tasks_per_node}(x2)",
+        "SLURM_NTASKS": nodes, "SLURM_NPROCS": nodes,
+        "SLURM_NTASKS_PER_NODE": "1", "SLURM_TASKS_PER_NODE": "1(x2)",
         "SLURM_GPUS_ON_NODE": "2", "SLURM_GPUS_PER_NODE": "2", "SLURM_JOB_GPUS": "0,1",
         "CUDA_VISIBLE_DEVICES": "0,1", "SLURM_CPUS_ON_NODE": "8", "SLURM_NODEID": "0",
         "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURMD_NODENAME": NODES[0],

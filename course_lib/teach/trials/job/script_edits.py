@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from course_lib.lab.job.recipes.shell import directives
 from course_lib.teach.trials.job.false_cluster import (
     FAST,
     NEIGHBOURS,
@@ -21,7 +20,6 @@ from course_lib.teach.trials.job.false_cluster import (
     SLOW,
     Launch,
     Rehearsed,
-    rehearse,
 )
 from course_lib.words import N_, _
 
@@ -64,17 +62,6 @@ MEETS = (
 )  # fmt: skip
 
 
-def text_of(run: Any) -> str:
-    """Return the commands of a job, or the whole script."""
-    return str(run.recipe.commands or run.recipe.script)
-
-
-def rehearsed(run: Any) -> list[Rehearsed]:
-    script = str(run.recipe.script or "")
-    tasks = directives(script).get("ntasks-per-node", "1") if script else "1"
-    return rehearse(text_of(run), run.recipe.environment, tasks)
-
-
 def devices(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
     nodes, each = run.recipe.nodes, run.recipe.gpus_per_node
     if (nodes, each) != (len(NODES), DEVICES):
@@ -89,12 +76,8 @@ def devices(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
 def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
     """Explain a wrong meeting point. `launchers` reports an endpoint without a colon."""
     places = [(job, place) for job in jobs if (place := _place(job))]
+    yield from (_not_come(job) for job in jobs if not job.launches)
     for job in jobs:
-        if not job.launches and job.unknown:
-            yield _(
-                "no host is called {name}. If $SUFFIX is {suffix!r}, the first node is node1"
-                "{suffix} on the fast network.", name=repr(job.unknown[0]), suffix=job.suffix,
-            )  # fmt: skip
         ends = {launch.option("rdzv-endpoint"): launch.node for launch in job.launches}
         if len(ends) > 1:
             told = ", ".join(
@@ -103,22 +86,15 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
             yield _("the launchers of job {job} do not meet: {told}.", job=job.job, told=told)
     for job, (host, _port) in places:
         network = FAST if job.suffix and "SUFFIX" in run.recipe.environment else SLOW
-        if not host or host == "localhost" or host.startswith("127."):
-            yield _(
-                "as job {job}, torchrun gets {host}. Each launcher then waits on its own node. "
-                "Is MASTER_ADDR exported?", job=job.job, host=host or _("no address"),
-            )  # fmt: skip
         if host != f"{network}1":
             yield _(
                 "as job {job}, torchrun gets {host}, but the first node's address on the fast "
                 "network is {wanted}. On this network the nodes are called node1{suffix} and "
-                "node2{suffix}. Append $SUFFIX to the first node's name, and look up the address "
-                "with getent hosts.",
-                job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
+                "node2{suffix}. Append $SUFFIX to the first node's name, look up the address with "
+                "getent hosts, and export it.",
+                job=job.job, suffix=job.suffix, host=host or _("no address"), wanted=f"{network}1",
             )  # fmt: skip
-    if places and jobs[0].launches:
-        yield from (_not_come(job) for job in jobs if not job.launches)
-    yield from _ports([(job.job, port, job.said) for job, (_host, port) in places])
+    yield from _ports([(job.job, port) for job, (_host, port) in places])
 
 
 def _place(job: Rehearsed) -> tuple[str, str] | None:
@@ -127,29 +103,17 @@ def _place(job: Rehearsed) -> tuple[str, str] | None:
     return (host.strip("[]"), port) if colon else None
 
 
-def _ports(found: Sequence[tuple[int, str, str]]) -> Iterator[str]:
-    """Check the port of each job id, given with the last lines that the script printed.
-
-    A port has to depend on the job id, lie in the allowed range, and be the same for the same id.
-    Jobs whose ids are close need different ports.
-    """
-    taken = {job: port for job, port, _said in found}
-    if len(taken) > 1 and len(set(taken.values())) == 1 and found[0][1]:
-        yield _(
-            "the port is always the same, {port}. Two jobs on one node would both take it. {how}",
-            port=found[0][1], how=_(FROM_JOB),
-        )  # fmt: skip
-    for job, port, said in found:
-        if not re.fullmatch(r"-?\d+", port):
+def _ports(found: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """Check the port of each job id. A port has to lie in the allowed range and to be the same for
+    the same id. Jobs whose ids are close need different ports."""
+    taken = dict(found)
+    for job, port in found:
+        is_number = re.fullmatch(r"\d+", port)
+        if not is_number or not LEAST_PORT <= int(port) <= MOST_PORT or taken[job] != port:
             yield _(
-                "as job {job}, torchrun gets {port} instead of a port. Is it exported? The "
-                "script printed:\n{said}", job=job, port=repr(port), said=said,
-            )  # fmt: skip
-        elif not LEAST_PORT <= int(port) <= MOST_PORT or taken[job] != port:
-            yield _(
-                "the port of job {job} would be {port}, or a random one. Use a port between "
-                "{least} and {most}. {how}",
-                job=job, port=port, least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
+                "the port of job {job} would be {port}. Export a port between {least} and {most} "
+                "that depends on the job id alone. {how}",
+                job=job, port=port or "''", least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
             )  # fmt: skip
     for (one, port), (other, same) in combinations(sorted(taken.items()), 2):
         if port == same and abs(one - other) <= NEIGHBOURS:
@@ -194,7 +158,7 @@ def _not_come(job: Rehearsed) -> str:
 
 def _not_on_each_node(job: Rehearsed) -> Iterator[str]:
     where = [launch.node for launch in job.launches]
-    if not job.in_time or (not where and job.sruns):
+    if not job.in_time or not where:
         yield _not_come(job)
     if sorted(where) != [*NODES] or not all(one.by_srun for one in job.launches):
         yield _(
