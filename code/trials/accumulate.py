@@ -86,8 +86,7 @@ def likely_losses(model: CountedModel, batch: list[Pairs], rank: int) -> dict[st
         "right": total / tokens, "micro-batches": total_of(means) / ranks,
         "rank": total_of(of_ranks) / ranks, "averaged": total / tokens / ranks,
         "not divided": total / ranks, "padding": total / places,
-        "last": total_of(one[-1] for one in sums) / tokens,
-        "own": share * ranks, "own share": share, "own mean": of_ranks[rank],
+        "own": share * ranks,
     }  # fmt: skip
 
 

@@ -7,8 +7,6 @@ y.sum().backward()         gathers them again, frees them, leaves the mean of th
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -38,32 +36,31 @@ class Freed(RuntimeError):
 
 
 class Affine(torch.autograd.Function):
-    """W x + b in forward; backward needs W again."""
+    """W x + b in forward; backward needs W again. Both fail if W is freed."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, look: Callable[[Tensor], None]
-    ) -> Tensor:
-        look(weight)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        is_there(weight)
         ctx.save_for_backward(x, weight)
-        ctx.look = look
         return x @ weight.T + bias
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> Any:
         x, weight = ctx.saved_tensors
-        ctx.look(weight)
-        return slopes[0] @ weight, slopes[0].T @ x, slopes[0].sum(0), None
+        is_there(weight)
+        return slopes[0] @ weight, slopes[0].T @ x, slopes[0].sum(0)
+
+
+def is_there(weight: Tensor) -> None:
+    if not weight.numel() or weight.untyped_storage().nbytes() < weight.nbytes:
+        raise Freed("a layer has to compute, and its parameters are freed")
 
 
 class ToyLayer(nn.Module):
-    """Layer W x + b, or W2 tanh(W1 x + b1) + b2, whose gradients arrive in turn. It calls
-    `computes` whenever it computes."""
+    """Layer W x + b, or W2 tanh(W1 x + b1) + b2, whose gradients arrive in turn."""
 
-    def __init__(self, number: int, widths: tuple[int, ...]) -> None:
+    def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__()
-        self.number = number
-        self.computes: Callable[[], None] = lambda: None
         self.shapes = [(b, a) for a, b in pairwise(widths)]
         self.parts = nn.ModuleList(
             nn.Linear(a, b, dtype=torch.float64) for a, b in pairwise(widths)
@@ -72,13 +69,8 @@ class ToyLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         for place, part in enumerate(self.parts):
             x = torch.tanh(x) if place else x
-            x = Affine.apply(x, part.weight, part.bias, self.look)  # type: ignore[no-untyped-call]
+            x = Affine.apply(x, part.weight, part.bias)  # type: ignore[no-untyped-call]
         return x
-
-    def look(self, weight: Tensor) -> None:
-        if not weight.numel() or weight.untyped_storage().nbytes() < weight.nbytes:
-            raise Freed(f"layer {self.number + 1} has to compute, and its parameters are freed")
-        self.computes()
 
 
 def test(FSDP: Any, ranks: Ranks) -> None:
@@ -86,17 +78,19 @@ def test(FSDP: Any, ranks: Ranks) -> None:
     for case, widths in WIDTHS.items():
         ranks.seed += 1
         torch.manual_seed(ranks.seed)
-        layers = [ToyLayer(number, parts) for number, parts in enumerate(widths)]
+        layers = [ToyLayer(parts) for parts in widths]
         serial = [row(layer) for layer in layers]
+        numbers, spare = sum(map(len, serial)), SPARE * len(serial[0])
         ranks.begin(f"{case}: cut into shards")
-        memory = Memory(ranks, layers)
+        before = settled_numbers() - numbers
         with ranks.phase("wrapping"):
             own = [FSDP(layer) for layer in layers]
         KEPT.append(own)
-        for number, (one, numbers) in enumerate(zip(own, serial, strict=True), 1):
-            is_shard(getattr(one, "shard", None), numbers, number, ranks)
+        for one, whole in zip(own, serial, strict=True):
+            is_shard(getattr(one, "shard", None), whole, ranks)
+        shards = sum(one.shard.numel() for one in own)
         if case == MEASURED:
-            memory.wrapped(own)
+            is_freed("wrapping", before + shards + spare, ranks)
         last: list[Tensor] = []
         for step in range(1, STEPS + 1):
             ranks.begin(f"{case}: step {step}")
@@ -107,50 +101,57 @@ def test(FSDP: Any, ranks: Ranks) -> None:
             by_rank = [plain_step(layers, serial, x[r :: ranks.size], y[r :: ranks.size])
                        for r in range(ranks.size)]  # fmt: skip
             mine, target = x[ranks.rank :: ranks.size], y[ranks.rank :: ranks.size]
-            if case == MEASURED:
-                memory.begin()
+            before = settled_numbers()
             with ranks.phase("forward"):
                 answer = in_turn(own, mine)
             ranks.all_waited_for()
             ranks.same("the answer", answer, by_rank[ranks.rank][0])
+            if case == MEASURED:
+                is_freed("forward", before + spare, ranks)
             with ranks.phase("backward"):
                 nn.functional.mse_loss(answer, target).backward()
             answer = None
             ranks.all_waited_for()
+            same_gradients(own, [gradients for _, gradients in by_rank], last, ranks)
             if case == MEASURED:
-                memory.look_after()
-            for number, one in enumerate(own):
-                pieces = [piece(gradients[number], ranks) for _, gradients in by_rank]
-                mean = torch.stack(pieces).mean(0)
-                more = mean + piece(last[number], ranks) if last else None
-                ranks.same("the gradient", unpadded(one.shard.grad, one.shard, len(mean)), mean,
-                           summands=pieces, mistakes={"added up": more})  # fmt: skip
-            if case == MEASURED:
-                ranks.holds("freed", not memory.found, **memory.found)
+                is_freed("after the step", before + shards + spare, ranks)
                 needed = 2 * (ranks.size - 1) / ranks.size
-                sent = ranks.calls.sent("backward") / sum(map(len, serial))
+                sent = ranks.calls.sent("backward") / numbers
                 ranks.holds("sent", sent <= 1.25 * needed, sent=sent, needed=needed)
             every = zip(*(gradients for _, gradients in by_rank), strict=True)
             last = [torch.stack(of_ranks).mean(0) for of_ranks in every]
             with torch.no_grad():
-                for one, numbers, gradient in zip(own, serial, last, strict=True):
+                for one, whole, gradient in zip(own, serial, last, strict=True):
                     one.shard.sub_(RATE * one.shard.grad)
-                    numbers.sub_(RATE * gradient)
+                    whole.sub_(RATE * gradient)
 
 
-def is_shard(shard: Any, numbers: Tensor, layer: int, ranks: Ranks) -> None:
+def same_gradients(
+    own: list[Any], by_rank: list[list[Tensor]], last: list[Tensor], ranks: Ranks
+) -> None:
+    for number, one in enumerate(own):
+        pieces = [piece(gradients[number], ranks) for gradients in by_rank]
+        mean = torch.stack(pieces).mean(0)
+        more = mean + piece(last[number], ranks) if last else None
+        ranks.same("the gradient", unpadded(one.shard.grad, one.shard, len(mean)), mean,
+                   summands=pieces, mistakes={"added up": more})  # fmt: skip
+
+
+def is_freed(when: str, most: float, ranks: Ranks) -> None:
+    held = held_numbers(most)
+    ranks.holds("freed", held <= most, mistake=when, more=held - most)
+
+
+def is_shard(shard: Any, numbers: Tensor, ranks: Ranks) -> None:
     """Check that the shard is the rank's own piece, in a storage of its own."""
     each, wanted = -(-len(numbers) // ranks.size), piece(numbers, ranks)
-    pieces = [numbers[r * each : (r + 1) * each] for r in range(ranks.size)]
     if isinstance(shard, Tensor) and list(shard.shape) == [each]:
-        alone = shard.untyped_storage().nbytes() == shard.nbytes
-        ranks.holds("alone", alone, layer=layer)
+        ranks.holds("alone", shard.untyped_storage().nbytes() == shard.nbytes)
         shard = shard.detach()[: len(wanted)]
     else:
         ranks.holds("alone", True)
-        wanted, pieces = torch.zeros(each, dtype=numbers.dtype), []
-    mistakes = {f"rank {r}": one for r, one in enumerate(pieces)}
-    ranks.same("the shard", shard, wanted, mistakes=mistakes)
+        wanted = torch.zeros(each, dtype=numbers.dtype)
+    ranks.same("the shard", shard, wanted)
 
 
 def piece(numbers: Tensor, ranks: Ranks) -> Tensor:
@@ -162,42 +163,6 @@ def piece(numbers: Tensor, ranks: Ranks) -> Tensor:
 def unpadded(gradient: Any, shard: Tensor, length: int) -> Any:
     is_like = isinstance(gradient, Tensor) and gradient.shape == shard.shape
     return gradient[:length] if is_like else gradient
-
-
-class Memory:
-    """Check of the held numbers after wrapping, while a layer computes, and after the step. The
-    next layer's parameters are allowed too, as they may be gathered early."""
-
-    def __init__(self, ranks: Ranks, layers: list[ToyLayer]) -> None:
-        self.ranks, self.layers = ranks, layers
-        self.numbers = len(row(layers[0]))
-        self.base = settled_numbers() - len(layers) * self.numbers
-        self.found: dict[str, Any] = {}
-
-    def wrapped(self, own: list[Any]) -> None:
-        self.own, self.shards = own, sum(one.shard.numel() for one in own)
-        self._judge("wrapping", self.base + self.shards)
-        self.ranks.holds("freed", not self.found, **self.found)
-
-    def begin(self) -> None:
-        self.base = settled_numbers()
-        for layer in self.layers:
-            layer.computes = functools.partial(self._look, layer)
-
-    def _look(self, layer: ToyLayer) -> None:
-        """Check during a layer's computation, which in backward may be its recomputation."""
-        grads = [p.grad for p in layer.parameters()] + [one.shard.grad for one in self.own]
-        there = sum(grad.numel() for grad in grads if grad is not None)
-        self._judge(self.ranks.calls.phase, self.base + 2 * self.numbers + there)
-
-    def look_after(self) -> None:
-        self._judge("after", self.base + self.shards)
-
-    def _judge(self, phase: str, most: float) -> None:
-        most += SPARE * self.numbers
-        if self.found or (held := held_numbers(most)) <= most:
-            return
-        self.found = {"mistake": phase, "more": held - most, "layer": self.numbers}
 
 
 def in_turn(layers: list[Any], x: Tensor) -> Any:

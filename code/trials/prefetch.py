@@ -61,13 +61,11 @@ def reads_ahead(ahead: Any, depth: int, ranks: Ranks) -> None:
     for number, right in enumerate(source.batches, 1):
         batch = result_of(lambda: next(batches, END))
         others = [n for n, other in enumerate(source.batches, 1) if other is batch]
-        ranks.holds("the batches", batch is right, number=number, of=BATCHES,
-                    mistake="another" if others else "",
-                    got=others[0] if others else str(batch))  # fmt: skip
+        got = f"#{others[0]}" if others else str(batch)
+        ranks.holds("the batches", batch is right, number=number, of=BATCHES, got=got)
         wanted = min(number + depth, BATCHES)
         ok = source.waits_for(wanted)
-        ranks.holds("read ahead", ok, number=number, read=source.read, wanted=wanted,
-                    mistake="some" if source.read > number else "")  # fmt: skip
+        ranks.holds("read ahead", ok, number=number, read=source.read, wanted=wanted)
         time.sleep(MOMENT_S)
         ok = source.read <= wanted + IN_HAND
         ranks.holds("not too far", ok, number=number, read=source.read, depth=depth)

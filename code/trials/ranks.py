@@ -81,13 +81,14 @@ class Ranks:
     def same(
         self, what: str, found: Any, wanted: Tensor | Mapping[str, Tensor], *,
         summands: Sequence[Any] = (), pieces: int = 1,
-        mistakes: Mapping[str, Any] | None = None,
+        mistakes: Mapping[str, Any] | None = None, **measured: Any,
     ) -> None:  # fmt: skip
         """Assert that a tensor, or each tensor of a table, is right. `summands` are the
-        contributions of the ranks, and `mistakes` are results of likely mistakes."""
+        contributions of the ranks, `mistakes` are results of likely mistakes, and `measured` is
+        for the hint."""
         if isinstance(wanted, Tensor):
             told = difference(found, wanted, summands, pieces, mistakes)
-            self.holds(what, not told, **told)
+            self.holds(what, not told, **measured, **told)
             return
         wrong = {
             name: told

@@ -20,10 +20,7 @@ from trials.ranks import Ranks
 
 START, WINDOW, HYSTERESIS, STEPS, NAN_AT = 2.0**17, 3, 2, 20, 10
 NUMBERS, SMALL = 6, 2.0**-5
-MISTAKES = (
-    "hysteresis", "at once", "refilled", "too late", "still counted", "alone", "nan", "zeros",
-    "restored", "one more", "goes on",
-)  # fmt: skip
+MISTAKES = ("alone", "nan", "zeros")
 
 
 def test(Scaler: Any, ranks: Ranks) -> None:
@@ -44,12 +41,12 @@ def test(Scaler: Any, ranks: Ranks) -> None:
             own.scaled(loss).backward()
             own.step()
         scales.append(float(getattr(own, "scale", math.nan)))
-        like = (name for name, one in wrong.items() if [s for s, _ in one[: number + 1]] == scales)
-        wanted, weight = right[number]
-        told = {"step": number + 1, "has": scales[-1], "wanted": wanted}
+        like = (name for name, one in wrong.items() if [s for s, *_ in one[: number + 1]] == scales)
+        wanted, good, patience, weight = right[number]
         ok = scales[-1] == wanted
-        ranks.holds("the scale", ok, mistake="" if ok else next(like, "values"), **told)
-        of_mistakes = {name: one[number][1] for name, one in wrong.items()}
+        ranks.holds("the scale", ok, mistake="" if ok else next(like, "values"), step=number + 1,
+                    has=scales[-1], wanted=wanted, good=good, patience=patience)  # fmt: skip
+        of_mistakes = {name: one[number][-1] for name, one in wrong.items()}
         ranks.same("the weights", torch.cat(weights), weight, mistakes=of_mistakes)
 
 
@@ -64,8 +61,9 @@ def planted(drawn: Tensor, step: int) -> Tensor:
 
 def search(
     steps: list[Tensor], start: Tensor, rank: int, mistake: str = ""
-) -> Iterator[tuple[float, Tensor]]:
-    """Search with the weights of all ranks; give the scale and the rank's weights of each step."""
+) -> Iterator[tuple[float, int, int, Tensor]]:
+    """Search with the weights of all ranks. For each step, give the scale, the good steps, the
+    remaining hysteresis and the rank's weights."""
     weight = nn.Parameter(start.clone())
     optimizer = sgd([weight])
     scale, good, patience = START, 0, HYSTERESIS
@@ -74,20 +72,16 @@ def search(
         seen = rounded[rank] if mistake == "alone" else rounded
         overflows = bool((seen.isinf() if mistake == "nan" else ~seen.isfinite()).any())
         if overflows:
-            good = good if mistake == "still counted" else 0
-            patience -= 1
-            scale /= 2 if patience <= -(mistake == "one more") or mistake == "at once" else 1
-            patience = HYSTERESIS if patience == 0 and mistake == "restored" else patience
+            good, patience = 0, max(patience - 1, 0)
+            scale /= 2 if patience == 0 else 1
         else:
             good += 1
-            patience = HYSTERESIS if mistake == "refilled" else patience
-            if good >= WINDOW + (mistake == "too late"):
-                scale, good = scale * 2, good * (mistake == "goes on")
-                patience = patience if mistake == "hysteresis" else HYSTERESIS
+            if good == WINDOW:
+                scale, good, patience = scale * 2, 0, HYSTERESIS
         weight.grad = 0 * weight.detach() if overflows else rounded / before
         if not overflows or mistake == "zeros":
             optimizer.step()
-        yield scale, weight.detach()[rank].clone()
+        yield scale, good, patience, weight.detach()[rank].clone()
 
 
 def sgd(parameters: list[Tensor]) -> torch.optim.Optimizer:

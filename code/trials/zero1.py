@@ -90,27 +90,10 @@ def test(Zero1: Any, ranks: Ranks) -> None:
             # Change of each parameter in units of the rate: the sum of its causes.
             way = (before - row(model)) / RATE
             summands = [*by_rank, state] if step > 1 else by_rank
+            mistakes = {"new state": gradient, "added up": state + gradient + last}
+            ranks.same("the step", way, state + gradient, summands=summands, pieces=ranks.size,
+                       mistakes=mistakes if step > 1 else {})  # fmt: skip
             new = before - RATE * (state + gradient)
-            shards = before.split(-(-len(new) // ranks.size))
-            kept = {
-                "first shard": shards[:1] * ranks.size,
-                "next shard": shards[1:] + shards[:1],
-                "last shard": shards[-1:] + shards[:-1],
-            }
-            rows = {name: torch.cat(one)[: len(new)] + new - before for name, one in kept.items()}
-            rows["no offset"] = torch.cat([new[: p.numel()] for p in model.parameters()])
-            rows |= {"gradients": gradient, "added": before + new}
-            mistakes = {name: (before - one) / RATE for name, one in rows.items()}
-            if step > 1:
-                mistakes |= {"new state": gradient, "added up": state + gradient + last}
-            ranks.same(
-                "the step",
-                way,
-                state + gradient,
-                summands=summands,
-                pieces=ranks.size,
-                mistakes=mistakes,
-            )
             nn.utils.vector_to_parameters(new, serial.parameters())
             state, last = MOMENTUM * (state + gradient), gradient
         if case == next(iter(CASES)):

@@ -138,7 +138,7 @@ WRONG = {
     "without own": ([("pieces[p].clone() for p", "0 * pieces[p] for p")], "counted 0 times, not"),
     "not between": ([(BETWEEN, "        receive(")], "in a tensor that is not used"),
     "mean": ([("return sums[rank]", "return sums[rank] / size")], "the result is 0.5 times"),
-    "not waited": ([(WAITS, "")], "nobody waited for one of these calls"),
+    "not waited": ([(WAITS, "")], "this rank did not wait for one of these calls"),
     "no return": ([("    return sums[rank]\n", "")], "is None"),
     "of the course": ([("import torch\n", "import torch\nimport links.collectives\n")],
                       "uses links.collectives."),

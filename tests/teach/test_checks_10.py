@@ -99,7 +99,7 @@ WRONG = {
                       (FIRST, f"todo = []\n    {FIRST}"), (OF_ALL, SUM + OF_ALL)],
                      "wait for their backward pass at once"),
     "the loss of a rank": ([(OF_ALL, "")], "This sum needs an all-reduce of its own"),
-    "no loss": ([("    return total / counted\n", "")], "the returned loss is wrong"),
+    "no loss": ([("    return total / counted\n", "")], "the result is None"),
 }  # fmt: skip
 
 

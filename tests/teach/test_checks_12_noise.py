@@ -49,10 +49,7 @@ WITHIN_RANKS = """    n = dist.get_world_size()
                          ids=["solution", "gathered", "step by step", "spread"])  # fmt: skip
 def test_estimates_without_bias_pass(tried, capsys, body):
     lesson12.ex12_noise(tried((BODY, body)))
-    assert (
-        "✓ the estimate differs from the known noise by less than its standard error"
-        in capsys.readouterr().out
-    )
+    assert "✓ the estimate is the plain one" in capsys.readouterr().out
 
 
 RETURNS = "return noises.mean(), trues.mean(), error"
@@ -66,20 +63,21 @@ WRONG = {
          ("trues = (large_samples * large_squared - samples * small_squared)", "trues = ("),
          ("= ( / (large_samples - samples)", "= large_squared")], "is biased"),
     "true one biased": ([("trues.mean()", "large_squared.mean()")], "is biased"),
-    "of one step": ([(" / len(noises) ** 0.5", "")], "The mean over steps has a smaller error"),
-    "by the steps": ([("len(noises) ** 0.5", "len(noises)")], "Divide by their square root"),
+    "of one step": ([(" / len(noises) ** 0.5", "")], "by the square root of the number of steps"),
+    "by the steps": ([("len(noises) ** 0.5", "len(noises)")],
+                     "by the square root of the number of steps"),
     "the ratio": ([(RETURNS, "return noises.mean() / trues.mean(), trues.mean(), error")],
-                  "already divided"),
+                  "for the 16 samples of all ranks"),
     "sum of the small": ([("one.div_(ranks)", "one.div_(1 if one.dim() == 1 else ranks)")],
-                         "|g_b|² is a sum"),
-    "exchanged": ([(RETURNS, "return trues.mean(), noises.mean(), error")], "results are swapped"),
+                         "for the 8 samples of a rank"),
+    "exchanged": ([(RETURNS, "return trues.mean(), noises.mean(), error")], "Print yours"),
     "mean first": ([("    ranks = dist", "    gradients = gradients.mean(0).expand_as(gradients)\n"
-                     "    ranks = dist")], "Average their squared lengths"),
+                     "    ranks = dist")], "Squares are added up in each step"),
     "of the large batch": ([("large_squared = average.square()",
                              "large_squared = average.mean(0).expand_as(average).square()")],
-                           "Average their squared lengths"),
+                           "Squares are added up in each step"),
     "without samples": ([("    large_samples", "    samples = 1\n    large_samples")],
-                        "B is b times the number of ranks"),
+                        "for the 16 samples of all ranks"),
     "one number": ([(RETURNS, "return noises.mean() / trues.mean()")], "function returns Tensor"),
     "of the course": ([("import torch\n", "import torch\nimport trials.layers.noise\n")],
                       "uses trials.layers.noise."),

@@ -120,7 +120,7 @@ WRONG = {
         [(AHEAD, "ahead = len(batch)")], "After p − r − 1 forward passes, one forward and one"),
     "one too many": (
         [(AHEAD, "ahead = min(size - rank, len(batch))")], "at once, but 1F1B holds 1. After"),
-    "one at a time": ([(AHEAD, "ahead = 0")], "run p − r − 1 forward passes ahead"),
+    "one at a time": ([(AHEAD, "ahead = 0")], "at once, but 1F1B holds 2. After"),
     "a sum": ([(" / len(batch)", "")], "Divide each loss by their number"),
     "the last loss": ([("losses.append(y.detach())", "losses[:] = [y.detach()]")],
                       "the result comes from the last micro-batch only"),
@@ -133,7 +133,7 @@ WRONG = {
                    "share a buffer"),
     "the last one first": ([("held.pop(0)", "held.pop()")], "the first micro-batch also goes back"),
     "plain sends": ([(SENT, "dist.send(tensor, target)")],
-                    "ranks 0, 1 wait in send, and each of them waits until the next rank receives"),
+                    "ranks 0, 1 wait in send, and each of them waits for another"),
     "no waits": ([(WAITS, "")], "did not wait for one of these calls: send"),
     "no loss": ([(RETURN, "return None")], "is None"),
     "no end": ([("range(len(batch) + ahead)", "range(len(batch))")],

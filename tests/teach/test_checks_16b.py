@@ -107,7 +107,7 @@ WRONG = {
     "no handler": ([(f"    signal.signal(signal.SIGTERM, {HANDLER})\n", "")], "Register a handler"),
     "in the middle": ([(f"    signal.signal(signal.SIGTERM, {HANDLER})\n", SAVE_AND_EXIT)],
                       "should only set a flag"),
-    "never looked at": ([("votes > 0", "step == steps - 1")], "Look at the flag"),
+    "never looked at": ([("votes > 0", "step == steps - 1")], "Look at it on all ranks"),
     "no vote": ([("        dist.all_reduce(votes)\n", "")], "let all ranks vote"),
     "not loaded": ([("file.exists()", "False")], "began with step 0"),
     "a step twice": ([('"finished": step + 1', '"finished": step')], "number of finished steps"),

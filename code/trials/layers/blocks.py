@@ -83,26 +83,12 @@ def rounding(own: Any, matrix: Tensor) -> dict[str, Any]:
     if float(missed.max()) == 0:
         return {}
     at = int(missed.argmax())
-    shape = (len(matrix), -1, BLOCK)
-    block = blocks[at // BLOCK]
-    scale = float(scales.expand(blocks.view(shape).shape).flatten()[at])
-    needed, of_rows = right[at // BLOCK], scales_of(matrix)
-    slips = {
-        "right": needed,
-        "up": 2 * needed,
-        "inverse": 1 / needed,
-        "matrix": of_rows.min(),
-        "row": of_rows[at // matrix.shape[1]],
-        "signed": scales_of(block[None].relu()),
-        "no power of two": LARGEST / block.abs().max(),
-    }
-    like = (name for name, one in slips.items() if abs(scale / float(one) - 1) < 1e-6)
     return {
-        "mistake": next(like, ""),
         "number": float(matrix.flatten()[at]), "has": float(found.flatten()[at]),
         "wanted": float(wanted.flatten()[at]), "dtype": str(values.dtype).removeprefix("torch."),
-        "largest": float(block[block.abs().argmax()]),
-        "scale": scale, "right_scale": float(needed),
+        "largest": float(blocks[at // BLOCK].abs().max()),
+        "scale": float(scales.expand(len(matrix), -1, BLOCK).flatten()[at]),
+        "right_scale": float(right[at // BLOCK]),
     }  # fmt: skip
 
 

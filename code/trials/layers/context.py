@@ -36,17 +36,17 @@ def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
     places = positions_of(rank, size)
     mine = x[places].clone().requires_grad_()
     y = ranks.run("forward" + when, own, mine, places.clone())
-    ranks.same("y", y, attention(x, *weights)[places], mistakes=wrong_masks(x, weights, ranks))
+    q, k, v = (x @ weight for weight in weights)
+    ranks.same("y", y, attention(x, *weights)[places], mistakes={
+        "own keys": attend(q[places], k[places], v[places], places, places)
+    })  # fmt: skip
     sent = ranks.calls.sent() / x.numel()
     ranks.holds("sent", sent <= WITH_QUERIES * (size - 1) / size, sent=sent)
     ranks.run("backward" + when, y.backward, dy[places].clone())
     # Contribution of each rank's outputs to the gradients of all positions, and of the weights.
     by_rank = [gradients(attention, (x, *weights), only(r, dy, size)) for r in range(size)]
-    queries = gradients(lambda q: attend(q @ weights[0], x @ weights[1], x @ weights[2],
-                                         torch.arange(LENGTH)), (x,), dy)[0][places]  # fmt: skip
-    ranks.same("the gradient of x", mine.grad, sum_of([one[0][places] for one in by_rank]),
-               summands=[one[0][places] for one in by_rank],
-               mistakes={"queries alone": queries})  # fmt: skip
+    summands = [one[0][places] for one in by_rank]
+    ranks.same("the gradient of x", mine.grad, sum_of(summands), summands=summands)
     ranks.run("after finish" + when, own.finish)
     unchanged = [
         torch.equal(getattr(own, name), one) for name, one in zip(WEIGHTS, weights, strict=True)
@@ -68,30 +68,11 @@ def attention(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Tensor:
     return attend(x @ wq, x @ wk, x @ wv, torch.arange(len(x)))
 
 
-def attend(
-    q: Tensor, k: Tensor, v: Tensor, of_q: Tensor, of_k: Tensor | None = None, sign: int = 1
-) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, of_q: Tensor, of_k: Tensor | None = None) -> Tensor:
     """Compute attention: each query sees the keys of its own position and before."""
     of_k = torch.arange(len(k)) if of_k is None else of_k
-    hidden = sign * of_k[None, :] > sign * of_q[:, None]
+    hidden = of_k[None, :] > of_q[:, None]
     return (q @ k.T / WIDTH**0.5).masked_fill(hidden, float("-inf")).softmax(-1) @ v
-
-
-def wrong_masks(x: Tensor, weights: list[Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """Return the results of the likely mistakes."""
-    places = positions_of(ranks.rank, ranks.size)
-    q, k, v = (x @ weight for weight in weights)
-    by_rank = torch.cat([positions_of(rank, ranks.size) for rank in range(ranks.size)])
-    from_0 = torch.arange(len(places))
-    return {
-        "own keys": attend(q[places], k[places], v[places], places, places),
-        "no mask": attend(q[places], k, v, torch.full_like(places, LENGTH)),
-        "inverted mask": attend(q[places], k, v, places, sign=-1),
-        "in the order of ranks": attend(q[places], k[by_rank], v[by_rank], places),
-        "from 0": attend(q[places], k, v, from_0),
-        "both from 0": attend(q[places], k[by_rank], v[by_rank], from_0),
-        "exchanged": attend(q[places], v, k, places),
-    }
 
 
 def only(rank: int, dy: Tensor, size: int) -> Tensor:

@@ -89,7 +89,6 @@ def test(checkpoint: Any, ranks: Ranks) -> None:
             "twice": {name: 2 * one for name, one in gradients(right).items()}
         })  # fmt: skip
         ranks.holds("random numbers afterwards", torch.equal(torch.rand(4), after))
-        evaluate(checkpoint, own[1], x, ranks)
 
 
 def parts_of(x: Tensor, weights: list[Tensor]) -> Parts:
@@ -107,15 +106,3 @@ def gradients(parts: Parts) -> dict[str, Any]:
         f"{n}.{name}": p.grad for n, one in enumerate(layers) for name, p in one.named_parameters()
     }
     return found | ({"x": x.grad} if x.requires_grad else {})
-
-
-def evaluate(checkpoint: Any, layer: DropoutLayer, x: Tensor, ranks: Ranks) -> None:
-    """Compute the result without gradients: nothing is kept, and no layer runs again."""
-    ranks.begin("under no_grad")
-    layer.eval()
-    results = Results()
-    with ranks.phase("no_grad"), torch.no_grad(), results:
-        y = checkpoint(layer, x)
-    ranks.same("y", y, layer(x).detach())
-    held = results.held_bytes() / x.nbytes
-    ranks.holds("held", held <= 1, held=held, needed=1)

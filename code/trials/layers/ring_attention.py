@@ -54,35 +54,11 @@ def step(ring_attention: Any, whole: list[Tensor], dy: Tensor, scores: str, rank
     ranks.run("backward" + scores, y.backward, dy[places].clone())
     ranks.only_messages()
     by_rank = [gradients(serial, whole, only(rank, dy, ranks.size)) for rank in range(ranks.size)]
-    slips = wrong_gradients(q, k, v, dy, [places, *others])
     for number, part in enumerate(PARTS):
-        summands = [one[number] for one in by_rank]
-        total = sum_of(summands)
-        next_one = total[others[0]] if others else None
-        ranks.same(f"the gradient of the {part}", mine[number].grad, total[places],
-                   summands=[one[places] for one in summands],
-                   mistakes={name: one[number] for name, one in slips.items()}
-                   | {"of the next rank": next_one})  # fmt: skip
+        summands = [one[number][places] for one in by_rank]
+        ranks.same(f"the gradient of the {part}", mine[number].grad, sum_of(summands),
+                   summands=summands)  # fmt: skip
 
 
 def serial(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attend(q, k, v, torch.arange(LENGTH))
-
-
-def wrong_gradients(
-    q: Tensor, k: Tensor, v: Tensor, dy: Tensor, pieces: list[Tensor]
-) -> dict[str, tuple[Tensor | None, ...]]:
-    """Return the first piece's gradients with likely mistakes, by the formulas of the lesson."""
-    places = pieces[0]
-    p = attend(q, k, torch.eye(LENGTH, dtype=q.dtype), torch.arange(LENGTH))
-    dp = dy @ v.T
-    ds = p * (dp - (p * dp).sum(1, keepdim=True)) / WIDTH**0.5
-    of_p, rooted = p * dp / WIDTH**0.5, ds * WIDTH**0.5
-    stay = [sum_of([s[places][:, there].T @ x[places] for there in pieces])
-            for s, x in ((ds, q), (p, dy))]  # fmt: skip
-    return {
-        "no row sum": ((of_p @ k)[places], (of_p.T @ q)[places], None),
-        "no root": ((rooted @ k)[places], (rooted.T @ q)[places], None),
-        "stays": (None, *stay),
-        "own keys": (ds[places][:, places] @ k[places], None, None),
-    }

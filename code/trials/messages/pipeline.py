@@ -56,8 +56,7 @@ def test(train_step: Any, ranks: Ranks) -> None:
             value = loss if loss is None else torch.as_tensor(loss, dtype=torch.float64)
             ranks.same("the loss", value, losses["right"].detach(), mistakes=losses)
         held, wanted = stage.waiting.most, min(size - rank, count)
-        mistake = "too many" if held > wanted else "too few"
-        ranks.holds("held", held == wanted, mistake=mistake, held=held, wanted=wanted)
+        ranks.holds("held", held == wanted, held=held, wanted=wanted)
         sent = sum(one["bytes"] for one in ranks.calls.made if one["call"] != "recv")
         needed = ((rank > 0) + (rank < size - 1)) * count * batch[0][0].nbytes
         ranks.holds("sent", sent <= needed + SPARE * count, sent=sent, needed=needed)
@@ -74,6 +73,6 @@ def likely_losses(batch: Batch, weights: list[Tensor], rank: int) -> dict[str, T
         losses.append(nn.functional.mse_loss(y, target))
     total = torch.stack(losses).sum()
     return {
-        "right": total / count, "sum": total, "last": losses[-1] / count, "last alone": losses[-1],
+        "right": total / count, "sum": total, "last": losses[-1] / count,
         "from ones": torch.stack(sums).sum(),
     }  # fmt: skip

@@ -197,41 +197,27 @@ def each_once(ranks: Ranks, task: Task) -> None:
     reads = [one for of_rank in found for one in of_rank]
     wanted = {(step, number) for step in range(STEPS) for number in range(SAMPLES)}
     missing, again = len(wanted - set(reads)), len(reads) - len(set(reads))
-    mistake = "missing" if missing else "again"
-    ranks.holds(
-        "each once", not missing and not again, mistake=mistake, missing=missing, again=again
-    )
+    ranks.holds("each once", not missing and not again, missing=missing, again=again)
 
 
 def same_weights(ranks: Ranks, task: Task, place: str, seed: int) -> None:
-    """Compare with serial training, and with what likely mistakes make of it."""
-    own = [[number for one, number in task.reads if one == step] for step in range(STEPS)]
-    everything = [[*range(SAMPLES)]] * STEPS
-    tables = {
-        "right": trained(ranks, place, seed, everything),
-        "not summed": trained(ranks, place, seed, own),
-        "averaged": trained(ranks, place, seed, everything, 1 / ranks.size),
-    }
-    found = {name: one.detach() for name, one in task.model.named_parameters()}
-    ranks.same("the weights", found, tables["right"], mistakes=tables)
-
-
-def trained(
-    ranks: Ranks, place: str, seed: int, numbers: list[list[int]], factor: float = 1.0
-) -> dict[str, Tensor]:
-    """Return the weights after serial training on these samples of each step."""
+    """Compare with serial training on all samples."""
     ranks.seed = seed
-    task = Task(ranks, place)
-    for step, chosen in enumerate(numbers):
-        task.optimizer.zero_grad()
-        if chosen:
-            batch = torch.cat([task.sample(step, number) for number in chosen])
-            (task.loss_of(batch) * factor / sum(task.lengths[step])).backward()
-        task.optimizer.step()
-    return {name: one.detach() for name, one in task.model.named_parameters()}
+    serial = Task(ranks, place)
+    for step in range(STEPS):
+        serial.optimizer.zero_grad()
+        batch = torch.cat([serial.sample(step, number) for number in range(SAMPLES)])
+        (serial.loss_of(batch) / sum(serial.lengths[step])).backward()
+        serial.optimizer.step()
+    found, right = (
+        {name: one.detach() for name, one in each.model.named_parameters()}
+        for each in (task, serial)
+    )
+    ranks.same("the weights", found, right)
 
 
-Found = tuple[str, dict[str, Any]]  # the mistake ("naive" if nothing has changed) and measurements
+# The mistake, "" if the place is cured and "naive" if nothing has changed, and measurements.
+Found = tuple[str, dict[str, Any]]
 
 
 def reading(task: Task) -> Found:
@@ -240,21 +226,20 @@ def reading(task: Task) -> Found:
     if task.main_reads == len(task.reads):
         return "naive", {}
     enough = task.overlaps >= STEPS - 2
-    return "" if enough else "not ahead", {"overlaps": task.overlaps, "steps": STEPS - 1}
+    return "" if enough else "reading", {"overlaps": task.overlaps, "steps": STEPS - 1}
 
 
 def asking(task: Task, asked: float, operators: float) -> Found:
     parameters = list(task.model.parameters())
     rows = sum(len(one) for one in parameters)
-    mistake = "asks often" if asked > len(parameters) + 1 else ""
-    if operators > rows > 40 * len(parameters):
-        mistake = mistake or "row by row"
+    by_row = operators > rows > 40 * len(parameters)
+    mistake = "asking" if by_row or asked > len(parameters) + 1 else ""
     return "naive" if asked >= rows else mistake, {"asked": asked, "operators": operators}
 
 
 def messages(ranks: Ranks, task: Task) -> Found:
     sent, parameters = len(ranks.calls.made) / STEPS, len(list(task.model.parameters()))
-    mistake = "naive" if sent >= parameters else "several"
+    mistake = "naive" if sent >= parameters else "messages"
     return "" if sent <= MOST_MESSAGES else mistake, {"sent": sent, "parameters": parameters}
 
 
@@ -265,7 +250,7 @@ def dealing(ranks: Ranks, task: Task) -> Found:
     most, mean = float(tokens.max()), float(tokens.mean())
     block = torch.arange(SAMPLES).chunk(ranks.size)[ranks.rank].tolist()
     is_naive = {number for _, number in task.reads} == {*block}
-    mistake = "" if most <= MOST_ABOVE_MEAN * mean else "uneven"
+    mistake = "" if most <= MOST_ABOVE_MEAN * mean else "dealing"
     return "naive" if is_naive else mistake, {"most": most, "mean": mean}
 
 

@@ -95,14 +95,13 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
             judge(ranks, named, absent, "named" + " by other clocks" * (case == CLOCKS))
     if dog is not None:
         dog.stop()
-    before = len(named)
-    ends_s = time.monotonic() + TIMEOUT_S  # the thread may sleep until then
+    accused = sorted({one for each, *_ in named for one in each} - {absent})
+    ranks.holds("healthy", not accused, accused=accused, late=LATE_S, timeout=TIMEOUT_S)
+    count, ends_s = len(named), time.monotonic() + TIMEOUT_S  # the thread may sleep until then
     if case == LATE:
         time.sleep(TIMEOUT_S * 2.5)
-    accused = sorted({one for each, *_ in named for one in each} - {absent})
-    ranks.holds("healthy", not accused, mistake="after the end" if not before else "",
-                accused=accused, late=LATE_S, timeout=TIMEOUT_S)  # fmt: skip
-    ranks.holds("stopped", learners.__dict__["last_s"] < ends_s)
+    ok = learners.__dict__["last_s"] < ends_s and len(named) == count
+    ranks.holds("stopped", ok)
 
 
 def judge(ranks: Ranks, named: list[tuple[list[int], float, bool]], absent: int, what: str) -> None:
@@ -114,7 +113,7 @@ def judge(ranks: Ranks, named: list[tuple[list[int], float, bool]], absent: int,
     elif not accused:
         mistake = "no list"
     elif accused != [absent]:
-        mistake = "others" if absent in accused else "another"
+        mistake = "others"
     elif after_s < EARLY * TIMEOUT_S:
         mistake = "early"
     elif not returned:

@@ -1,7 +1,9 @@
-"""Requirements of the exercises with trials, and hints for at most eight mistakes of each.
+"""Requirements of the exercises with trials, and hints for their mistakes.
 
 A key is the name of an assertion in `code/trials/` and the mistake that its measurement shows.
 The mistake "" matches any. The first sentence of a hint names the mistake, the rest a cure.
+Mistakes in the exchange between ranks have a hint each. Mistakes in a serial formula share one,
+which states the formula or shows the right intermediate values.
 """
 
 from __future__ import annotations
@@ -12,11 +14,6 @@ from course_lib.words import N_
 
 Hints = Mapping[tuple[str, str], str]
 
-OVER_STEPS = N_("you averaged gradients over steps. Average their squared lengths instead.")
-BATCH_SIZES = N_(
-    "the size b or B is wrong. The small batch b is `samples`, and the large batch B is b times "
-    "the number of ranks."
-)
 SERIAL = N_("equal to the serial result on 1, 2, 3 and 4 ranks")
 SENT_ONCE: dict[str, str] = {
     "sent once": N_("each gradient is sent once"),
@@ -48,7 +45,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "zero1": {**OWN_PART, "state": N_("each rank keeps optimizer state only for its shard")},
     "fsdp": {
         **OWN_PART,
-        "freed": N_("no more than two layers were whole at once, and nothing is held after a step"),
+        "freed": N_("no whole layer is held after forward, or after a step"),
     },
     "column": {
         "memory": N_("each rank keeps only its slice"),
@@ -76,7 +73,6 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "packing": {"rows": N_("a document joins a row in which it fits")},
     "noise": {
         "": N_("the estimate is the plain one, from the gradients of 2, 3 and 4 ranks"),
-        "known": N_("the estimate differs from the known noise by less than its standard error"),
     },
     "watchdog": {
         "": N_("each waiting rank names the missing rank, and no other"),
@@ -145,14 +141,13 @@ NO_MEAN = N_(
     "the gradient is not the mean over the ranks. Were the parameters gathered again before "
     "backward (resize_ brings no numbers)? Was p.grad = None set after each step?"
 )
-PARTIAL = N_("the result is only the partial sum of this rank. Look for the all-reduce in forward.")
 SENT_TOO_MUCH = N_(
     "This pass calls {calls} and sends {sent:.3g} times the whole tensor on {size} ranks. Which "
     "sum is really needed in this direction? {needed:.3g} times the tensor is enough."
 )
-POSITIONS = N_(
-    "the mask assumes that the gathered keys are in the order of the sequence, or counts the "
-    "queries of each rank from 0. Gather the positions too, and compare positions."
+NOT_FINISHED = N_(
+    "the gradient comes from this rank alone. All ranks hold this parameter, so finish must add up "
+    "the gradients of all ranks, in parameter.grad itself."
 )
 BIAS = N_("every rank must add its whole bias once, after the sum of y over the ranks.")
 ELSEWHERE = N_(
@@ -188,13 +183,8 @@ GENERAL: dict[str, str] = {
     ),
     "times": N_(
         "the result is {factor:.3g} times the right one on {size} ranks. Is a sum or a division by "
-        "the number of ranks missing, or is one of them done twice?"
+        "the number of ranks missing, or is one too many?"
     ),
-    "divided": N_(
-        "the result is {factor:.3g} times the right one on {size} ranks. There is a division too "
-        "many, or by a wrong number."
-    ),
-    "no mask": N_("positions look ahead. Look for the causal mask."),
     "own pieces": N_(
         "piece r has only the numbers of rank r. Add up the numbers of all ranks first, for "
         "example with a reduce-scatter."
@@ -217,13 +207,9 @@ HINTS: dict[str, Hints] = {
             "the tensor has not changed. Change it in place, with tensor += … or tensor.copy_(…): "
             "`tensor = …` gives the name to a different tensor."
         ),
-        ("the sum", "values"): N_("pieces are mixed up. Receive what the neighbour sends now."),
-        ("the sum", "too often"): N_(
-            "pieces are mixed up. Receive in a new buffer; the second round copies."
-        ),
-        ("the sum", "lost"): N_(
-            "pieces are mixed up. A rank receives in a buffer of its own and adds it. The second "
-            "round copies, and begins with the finished piece."
+        ("the sum", "values"): N_(
+            "pieces are mixed up. Receive what the neighbour sends now, in a new buffer. The first "
+            "round adds it, and the second round copies, beginning with the finished piece."
         ),
         ("sent", ""): N_(
             "On {size} ranks, the ranks sent more or less than needed, in sizes of the tensor: "
@@ -302,15 +288,13 @@ HINTS: dict[str, Hints] = {
             "the parameters have not changed. Did you give make_optimizer the shard itself, or a "
             "copy? After the step, is the row gathered and copied back into the parameters?"
         ),
-        **dict.fromkeys(
-            [("the step", f"{which} shard") for which in ("first", "next", "last")],
-            N_("this rank keeps another rank's shard. Rank {rank} keeps shard {rank}."),
-        ),
-        ("the step", "no offset"): N_("each p takes the first numbers of the row. Add p.numel()."),
-        ("the step", "gradients"): N_("the row of gradients was copied, not the parameters."),
-        ("the step", "added"): N_("the new numbers were added to the old. Replace the old ones."),
         ("the step", "new state"): N_(
             "this step began with empty state. Make the optimizer once, in __init__."
+        ),
+        ("the step", "values"): N_(
+            "the parameters are wrong after the step. Rank r keeps, updates and sends shard r. "
+            "Gather the shards into one row, and copy it back: each p takes the next p.numel() "
+            "numbers of it."
         ),
         ("state", ""): N_(
             "On {size} ranks each rank keeps optimizer state for {state} of {numbers} numbers. "
@@ -353,7 +337,6 @@ HINTS: dict[str, Hints] = {
             "the weight is cut along the wrong dimension. torch stores weights as [outputs, "
             "inputs]."
         ),
-        ("y", "gathered"): N_("the result has all outputs. Leave each rank only its own outputs."),
         ("the gradient of x", "own"): N_(
             "the gradient contains only the outputs of this rank. Every output depends on all of "
             "x. Is the all-reduce in backward missing, or is its result not used?"
@@ -369,69 +352,40 @@ HINTS: dict[str, Hints] = {
         ("sent backward", ""): SENT_TOO_MUCH,
     },
     "row": {
-        ("the bias", "cut"): N_("it is cut, and y needs the whole bias on every rank."),
         ("the bias", "divided"): N_(
             "the bias is divided by the number of ranks. Each rank's part gets the whole gradient, "
             "so a step moves the bias {size} times as far. Add the whole bias after the sum."
         ),
-        ("y", "partial"): PARTIAL,
-        ("y", "own"): PARTIAL,
-        ("y", "averaged"): N_("the sum of the ranks is divided by {size}. Leave it whole."),
+        ("y", "own"): N_(
+            "the result is only the partial sum of this rank. Look for the all-reduce in forward."
+        ),
         ("y", "bias everywhere"): N_("the bias is added {size} times. Add it after the sum."),
         ("the gradient of x", "times"): N_(
             "the gradient is {factor:.3g} times the right one. dy is the same on every rank, so "
             "backward needs neither a sum nor a division."
-        ),
-        ("the gradient of the bias", "mean"): N_(
-            "the gradient is 1/{size} of the right one, but y is right. Add the whole bias after "
-            "the sum."
         ),
         ("the gradient of the bias", "none"): BIAS,
         ("the gradient of the bias", ""): BIAS,
     },
     "attention": {
         ("", "whole"): N_("every rank holds all heads. Cut them by chunk({size}, 1)[rank]."),
-        ("", "in a row"): N_("the tensor is cut as one row, which splits heads. Cut dimension 1."),
         ("memory", ""): VIEW,
-        ("y", "all tokens"): N_(
-            "the result has all tokens, but each rank needs only its own. Use a reduce-scatter "
-            "instead of the all-reduce."
-        ),
         ("y", "own heads"): N_(
             "the tokens are right, and the heads of the other ranks are missing. A reduce-scatter "
             "adds them. Cutting alone does not."
         ),
-        ("", "no residual"): N_("the residual is missing: y is x plus attention."),
-        ("y", "residual of all"): N_("x is added {size} times. Add the residual after the sum."),
-        ("y", "no norm"): N_("attention reads x itself. Give it the norm of x."),
-        ("y", "bare norm"): N_("the norm lacks scale and shift. Pass both to layer_norm."),
-        ("y", "normed residual"): N_("the residual is the norm of x. Add x itself."),
-        ("y", "no root"): N_("the scores are too large. Divide by the root of the head's width."),
-        ("the gradient of x", "own heads"): N_(
-            "the gradient comes from the heads of this rank alone. All ranks used these tokens, so "
-            "the backward pass of the all-gather is a reduce-scatter, not a cut."
+        ("y", "values"): N_(
+            "it is not x plus attention of the norm of x. The norm has scale and shift, scores are "
+            "divided by the root of the head's width, and no query looks ahead. Add x once, after "
+            "the sum over the ranks."
         ),
-        ("the gradient of x", "averaged"): N_(
-            "the gradient through attention is divided by {size}. Backward needs no division."
+        ("the gradient of x", "values"): N_(
+            "the gradient is wrong. Collectives are unknown to autograd, so they need a "
+            "torch.autograd.Function. Backward of the all-gather is a reduce-scatter, not a cut, "
+            "and backward of the reduce-scatter is an all-gather, without a division. The residual "
+            "passes dy on."
         ),
-        ("the gradient of x", "added again"): N_(
-            "the gradient through attention counts {size} times. Add it up once."
-        ),
-        **dict.fromkeys(
-            [(f"the gradient of the {name}", "times") for name in ("scale", "shift")],
-            N_(
-                "the gradient is {factor:.3g} times the right one. finish adds up the gradients of "
-                "all ranks once, without a division."
-            ),
-        ),
-        ("the gradient of x", "residual alone"): N_(
-            "the gradient comes through the residual alone. dist.all_gather_single and "
-            "dist.reduce_scatter_single are unknown to autograd. Write a torch.autograd.Function."
-        ),
-        ("", "own"): N_(
-            "the gradient comes from the tokens of this rank alone. All ranks hold the norm, and "
-            "each rank sees its own tokens. So finish must add up the gradients of all ranks."
-        ),
+        ("", "own"): NOT_FINISHED,
         ("", "added up"): N_("the heads of all ranks were added up. Each rank has its own heads."),
         ("sent forward", ""): N_(
             "Forward calls {calls} and sends {sent:.3g} times the whole tensor on {size} ranks. A "
@@ -445,23 +399,21 @@ HINTS: dict[str, Hints] = {
             "each position sees only the positions of its own rank. Are the keys and values of all "
             "ranks gathered, and does the mask compare positions in the sequence?"
         ),
-        ("y", "inverted mask"): N_("the mask is inverted. Hide the keys of later positions."),
         ("y", "not finite"): N_("some positions see no key. Each position must see its own key."),
-        ("y", "in the order of ranks"): POSITIONS,
-        ("y", "from 0"): POSITIONS,
-        ("y", "both from 0"): POSITIONS,
-        ("y", "exchanged"): N_("keys and values are swapped."),
-        ("the gradient of x", "queries alone"): N_(
-            "it comes through the queries alone. Gather keys and values by Gather.apply(…)."
+        ("y", "values"): N_(
+            "queries look at wrong keys. Gather the positions as well as keys and values, and hide "
+            "each key whose position is after that of the query. Places in the gathered tensor are "
+            "no positions, because a rank holds an early and a late piece."
+        ),
+        ("the gradient of x", "values"): N_(
+            "the gradient is wrong. It comes through the queries, and through the keys and values "
+            "of all ranks. Collectives are unknown to autograd: gather by Gather.apply(…)."
         ),
         ("the gradient of x", "own"): N_(
             "the gradient comes from the outputs of this rank alone. Other ranks used these keys "
             "and values too, so the backward pass of the all-gather is a reduce-scatter."
         ),
-        ("", "own"): N_(
-            "the gradient is still this rank's own. All ranks hold these weights, so sum their "
-            "gradients, in parameter.grad itself."
-        ),
+        ("", "own"): NOT_FINISHED,
         ("weights unchanged", ""): N_(
             "finish has changed a weight, but it should only sum parameter.grad over the ranks."
         ),
@@ -500,31 +452,19 @@ HINTS: dict[str, Hints] = {
             "its keys have. Save only this rank's own rows, and send keys and values around once "
             "more in backward."
         ),
-        ("", "no row sum"): N_(
-            "the row sum is missing. A softmax divides by a sum over all keys, so each score "
-            "lowers the other probabilities: subtract the sum of dY * Y of each row."
-        ),
-        **dict.fromkeys(
-            [(f"the gradient of the {name}", "values") for name in ("queries", "keys", "values")],
-            N_(
-                "the gradient is wrong. Do the probabilities P = exp(S − L) of a query add up to "
-                "1, with L = m + ln s? dQ = dS K/√w, dK = dSᵀ Q/√w and dV = Pᵀ dY, added up over "
-                "the pieces of all ranks."
-            ),
-        ),
-        ("", "no root"): N_("the gradient is too large. Divide by the square root of the width."),
         ("", "own"): N_(
             "the gradient comes from the queries of this rank alone. The other ranks used these "
             "keys and values too. Send the gradients around with them, and let each rank add its "
             "part."
         ),
-        ("", "stays"): N_(
-            "the gradients of all pieces are in one sum. The gradients of a piece belong to its "
-            "rank, so pass them on with the keys and values."
-        ),
-        ("", "of the next rank"): N_(
-            "the gradient belongs to the keys of the next rank. After the last piece, gradients "
-            "need one more step to return to their own rank."
+        **dict.fromkeys(
+            [(f"the gradient of the {name}", "values") for name in ("queries", "keys", "values")],
+            N_(
+                "the gradient is wrong. With P = exp(S − L), L = m + ln s and dS = P * (dY Vᵀ − "
+                "the row sum of dY * Y), it is dQ = dS K/√w, dK = dSᵀ Q/√w and dV = Pᵀ dY. The "
+                "gradients of a piece belong to its rank: pass them on with the keys and values, "
+                "and once more after the last piece."
+            ),
         ),
         ("messages alone", ""): MESSAGES_ALONE,
     },
@@ -533,22 +473,9 @@ HINTS: dict[str, Hints] = {
             "the results are in the order in which the copies were sent, sorted by expert. Write "
             "row n of them to row order[n]: restored[order] = results."
         ),
-        ("y", "restored twice"): N_(
-            "the results were sorted once more. Undo the order: restored[order] = results."
-        ),
-        ("y", "no weights"): N_("the results of a row are added up without their weights."),
-        ("y", "mean"): N_(
-            "the result is the mean over a row's experts. The router gives them different weights."
-        ),
-        ("y", "weights not divided"): N_(
-            "the weights are the scores of all experts. Divide the chosen scores by their sum."
-        ),
-        ("y", "own experts"): N_(
-            "the copies were computed by experts of this rank, not by the chosen experts. Send "
-            "each copy to the rank of its expert."
-        ),
-        ("y", "first choice alone"): N_(
-            "the result contains only each row's first choice. Add the other chosen experts."
+        ("y", "weights"): N_(
+            "the chosen results are added up with wrong weights. Divide the chosen scores by their "
+            "sum, and multiply each result by its own."
         ),
         ("y", "values"): N_(
             "some copies were computed by a wrong expert, or their results went to a wrong row. "
@@ -559,14 +486,12 @@ HINTS: dict[str, Hints] = {
             "On {size} ranks a rank sends {sent:.3g} numbers in forward, and {needed:.3g} are "
             "needed. Send each copy only to the rank of its expert, and its result back."
         ),
-        ("the gradient of x", "router alone"): N_(
-            "the gradient comes through the router alone. The gradients of the copies must return "
-            "through AllToAll.backward, and dist.all_to_all_single alone is unknown to autograd."
+        ("the gradient of x", "values"): N_(
+            "the gradient is wrong. It comes through the router and through the copies, whose "
+            "gradients return by AllToAll.backward. dist.all_to_all_single alone is unknown to "
+            "autograd."
         ),
-        ("the gradient of the router", "own"): N_(
-            "the gradient is this rank's own. All ranks hold the router, and their rows differ. So "
-            "finish must add up the gradients of all ranks."
-        ),
+        ("the gradient of the router", "own"): NOT_FINISHED,
         ("", "summed over ranks"): N_(
             "the gradients of different experts were added up. All rows of an expert were on its "
             "rank, so its gradient is complete after backward."
@@ -577,48 +502,21 @@ HINTS: dict[str, Hints] = {
             "some numbers are infinite or NaN. Some blocks are all zeros, and 448 / 0 is infinite, "
             "so give these blocks any finite scale."
         ),
-        ("", "other axis"): N_(
-            "the blocks lie along the other dimension. The sum runs along the rows of both "
-            "factors, so the blocks must too."
-        ),
-        ("the rounding", "right"): N_(
-            "the scale is right, but {number:.4g} becomes {has:.4g}, and not {wanted:.4g}. Look "
-            "at the cast and the division."
-        ),
-        ("the rounding", "signed"): N_(
-            "the largest number was taken without abs(). The scale must be {right_scale:.3g}, and"
-            " not {scale:.3g}."
-        ),
-        ("the rounding", "row"): N_(
-            "all blocks of a row share the scale {scale:.3g}. Give each block its own, here "
-            "{right_scale:.3g}."
-        ),
-        ("the rounding", "matrix"): N_(
-            "all blocks of the matrix share the scale {scale:.3g}. Give each block its own, here "
-            "{right_scale:.3g}."
-        ),
-        ("the rounding", "up"): N_(
-            "the exponent is rounded up. The scale must be {right_scale:.3g}, and not {scale:.3g}."
-        ),
-        ("the rounding", "inverse"): N_(
-            "the scale is upside down. It must be {right_scale:.3g}, and not {scale:.3g}."
-        ),
-        ("the rounding", "no power of two"): N_(
-            "the scale {scale:.3g} is no power of two. Round its exponent down."
-        ),
         ("the rounding", ""): N_(
             "quantise and dequantise turn {number:.4g} into {has:.4g}, and not {wanted:.4g}. The "
-            "largest number of its block is {largest:.4g}, so the scale is {right_scale:.3g}. Your "
-            "scale is {scale:.3g}, in {dtype}: float8_e4m3fn holds up to 448."
+            "largest of the 32 numbers of its block is {largest:.4g} without its sign. So the "
+            "scale of the block is {right_scale:.3g}, the power of two at or below 448 over this "
+            "number. Your scale is {scale:.3g}, in {dtype}: float8_e4m3fn holds up to 448."
         ),
         ("", "plain"): N_("neither factor is quantised. Quantise both factors of the product."),
         ("", "dy is plain"): N_("grad is not quantised. Quantise both factors of all products."),
-        ("", "as in forward"): N_(
-            "a matrix of the forward pass is used as it was quantised there. This product sums "
-            "over a different dimension: quantise the transposed matrix."
-        ),
-        ("", "as in dX"): N_(
-            "grad is quantised for dX, which sums over outputs. dW sums over rows: quantise grad.T."
+        **dict.fromkeys(
+            [("", "other axis"), ("", "as in forward"), ("", "as in dX")],
+            N_(
+                "a matrix is quantised along a wrong dimension. Y sums over columns of x, dX over "
+                "outputs and dW over rows. Blocks lie along the sum: for another product, quantise "
+                "the transposed matrix."
+            ),
         ),
         ("", "none"): N_(
             "the gradient is None. backward must return two gradients, of x and of the weight."
@@ -641,61 +539,41 @@ HINTS: dict[str, Hints] = {
         ("the loss", "own target"): N_(
             "a target on another rank counts as 0 here. Add up the targets' logits over all ranks."
         ),
-        ("", "all targets"): N_("ranks without the target use a wrong column. They should add 0."),
         ("the loss", "values"): N_(
-            "the loss is wrong. For each token it is m + ln s − t. Print these three numbers for "
-            "one token on all ranks."
+            "the loss is wrong. For each token it is m + ln s − t, and ranks without the target "
+            "add 0 to t. Print these three numbers for one token on all ranks."
         ),
         ("sent", ""): N_(
             "{numbers:.0f} numbers are exchanged for each token, of which a rank has {columns} "
             "logits. Before each all-reduce, compute one number from the logits: the largest, the "
             "sum or the target."
         ),
-        ("the gradient", "no target"): N_(
-            "the gradient leaves out the target. Subtract 1 in the target's column."
-        ),
-        ("the gradient", "without dy"): N_("the factor grad is missing: one value per token."),
-        ("the gradient", "own softmax"): N_(
-            "the probabilities on each rank add up to 1. Divide by the sum over all ranks."
-        ),
         ("the gradient", "values"): N_(
-            "the gradient is wrong. It is the probabilities, minus 1 in the column of the target, "
-            "times grad."
+            "the gradient is wrong. It is the probabilities, which add up to 1 over all ranks, "
+            "minus 1 in the column of the target on its rank alone, times grad."
         ),
     },
     "packing": {
         ("shapes", ""): N_("the shapes are {has}. Each result should be [rows, length]."),
         ("whole documents", ""): N_("document {number} is not whole in one row, with its owner."),
-        ("positions", "on"): N_("positions continue across documents. Each document begins at 0."),
-        ("targets", "itself"): N_("each token is its own target. Use the next token as target."),
-        ("targets", "at the end"): N_(
-            "the last token of a document has a target, but no next token. Set this target to -100."
+        ("positions", ""): N_("positions continue across documents. Each document begins at 0."),
+        ("targets", ""): N_(
+            "the target of each token is the next token of its document. The last token has a "
+            "target of -100, because no token follows."
         ),
         ("padding", ""): N_("padding has targets, so it counts in the loss. Set them to -100."),
         ("rows", ""): N_(
             "the documents take {has} rows, and {most} are enough. Fill a row before you begin the "
             "next one."
         ),
-        ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
-        ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
-        ("the mask", "transposed"): N_("queries and keys are swapped. Each row is a query."),
-        ("the mask", "inverted"): N_("the mask is inverted. True lets the query look at the key."),
-        ("bools", ""): N_(
-            "the mask has a wrong type or shape. It is a tensor of bools with [rows, queries, "
-            "keys]."
+        ("the mask", ""): N_(
+            "the mask is wrong. It is a tensor of bools, which is True at [row, query, key] if "
+            "both have the same owner and the key is not after the query."
         ),
-        ("the loss", "own targets"): N_(
-            "the loss is divided by this rank's targets. Divide by the targets of all ranks."
+        ("the loss", "values"): N_(
+            "the loss is {has:.4g} and should be {wanted:.4g}. Divide the sum over this rank's "
+            "targets by the number of targets of all ranks, without a mean over rows or ranks."
         ),
-        ("the loss", "mean of ranks"): N_(
-            "the loss is a mean of the ranks' means. Every target must count the same."
-        ),
-        ("the loss", "rows"): N_("the loss is a mean over rows. Every target must count the same."),
-        ("the loss", "sum"): N_("the loss is a sum. Divide it by the targets of all ranks."),
-        ("the loss", "of all"): N_(
-            "the loss is multiplied by the number of ranks. Add up the parts without a factor."
-        ),
-        ("the loss", "all places"): N_("the loss is divided by all positions. Leave out padding."),
         ("the gradients", "not finite"): N_("a position without a key gives NaN, even in padding."),
     },
     "noise": {
@@ -706,33 +584,19 @@ HINTS: dict[str, Hints] = {
             "the estimate is biased. The gradient of the large batch has noise too: |g_B|² is |G|² "
             "+ tr(Σ)/B. B counts the samples of all ranks, and b counts the samples of one rank."
         ),
-        ("", "sum of the small"): N_("|g_b|² is a sum over the ranks. Divide it by their number."),
-        ("", "ratio"): N_("tr(Σ) is already divided by |G|². Return both without the division."),
-        ("", "by the steps"): N_("the error is divided by the steps. Divide by their square root."),
-        ("", "in place"): N_(
-            "|g_b|² comes from the large batch. all_reduce changes its argument: give it a copy."
-        ),
         ("the standard error", "values"): N_(
             "the standard error is {has:.4g} and should be {wanted:.4g}. Take tr(Σ) of each step, "
             "and divide their standard deviation by the square root of the number of steps."
         ),
-        ("", "values"): N_(
-            "the number is {has:.4g} and should be {wanted:.4g}. Each row of `gradients` is one "
-            "gradient: add up the squares along it, and use the actual number of ranks."
+        **dict.fromkeys(
+            [("tr(Σ)", "values"), ("|G|²", "values")],
+            N_(
+                "the number is {has:.4g} and should be {wanted:.4g}. In a mean over the steps, "
+                "|g_b|² is {small:.4g} for the {b} samples of a rank, and |g_B|² is {large:.4g} "
+                "for the {B} samples of all ranks. Print yours. Squares are added up in each step, "
+                "and all_reduce changes its argument."
+            ),
         ),
-        ("", "of one step"): N_(
-            "the error is the deviation of one step. The mean over steps has a smaller error."
-        ),
-        ("", "exchanged"): N_("two results are swapped. Return tr(Σ) first and |G|² second."),
-        ("", "of the mean"): OVER_STEPS,
-        ("", "of the mean alone"): OVER_STEPS,
-        ("", "root of the ranks"): N_(
-            "|g_B|² is the square of the mean over the ranks. Divide the sum by the number of "
-            "ranks before you square it."
-        ),
-        ("", "without samples"): BATCH_SIZES,
-        ("", "ranks alone"): BATCH_SIZES,
-        ("", "divided"): BATCH_SIZES,
     },
     "watchdog": {
         ("named", "nobody"): N_(
@@ -746,7 +610,6 @@ HINTS: dict[str, Hints] = {
             "takes no step either, but it has arrived. Which ranks have arrived at fewer "
             "collectives?"
         ),
-        ("named", "another"): N_("this rank named {accused}, not {absent}. Which rank is behind?"),
         ("named", "early"): N_("rank {absent} was named after {after:.1f} s, before the time-out."),
         ("named", "in arrive"): N_(
             "arrive itself waited. It should only note the number, and the thread should wait."
@@ -755,8 +618,9 @@ HINTS: dict[str, Hints] = {
             "the answer is right only if all clocks agree, but clocks of nodes differ. Use only "
             "your own clock: when did you see another rank's number change?"
         ),
-        ("healthy", "after the end"): N_("{accused} was named after stop(), when all had ended."),
-        ("stopped", ""): N_("after stop(), the thread still asks the store. It has to end then."),
+        ("stopped", ""): N_(
+            "after stop(), the thread still asks the store or names a rank. It has to end then."
+        ),
         ("healthy", ""): N_(
             "this rank named {accused}, but all ranks came, one of them {late:g} s late. Restart "
             "the time-out of {timeout:g} s when any rank moves on."
@@ -768,18 +632,13 @@ HINTS: dict[str, Hints] = {
             "this rank ended after step {step}, but others did not. The signal reaches one rank "
             "first: let all ranks vote after each step, with an all_reduce."
         ),
-        ("first step", "from 0"): N_(
-            "this start began with step 0. Was a file saved, and does the program find it?"
-        ),
         ("first step", ""): N_(
-            "this start began with step {begun}, not {wanted}. Save the number of finished steps."
-        ),
-        ("last step", "lost"): N_(
-            "the program ended after step {ended}, but should end after step {wanted}. The handler "
-            "should only set a flag. Finish the step first, and then save."
+            "this start began with step {begun}, not {wanted}. Save the number of finished steps, "
+            "and look for the file at the start."
         ),
         ("last step", ""): N_(
-            "the program continued after the signal. Ask all ranks after each step."
+            "the program ended after step {ended}, but should end after step {wanted}. The handler "
+            "should only set a flag. Look at it on all ranks after each step, and then save."
         ),
         ("random state", ""): N_(
             "the random numbers of step {step} differ, and so does dropout. Let each rank save its "
@@ -800,36 +659,26 @@ HINTS: dict[str, Hints] = {
             "the norm counts the replicated gradients {size} times. Add their squares after the "
             "all_reduce."
         ),
-        ("the norm", "shards alone"): N_("replicated gradients are missing. Add their squares."),
-        **dict.fromkeys(
-            [("the norm", "norms added"), ("the norm", "norms of shards added")],
-            N_("norms of the ranks were added. Add up squares, and take the square root last."),
-        ),
-        ("the norm", "averaged"): N_("the squares were averaged over the ranks. Add them up."),
-        ("the norm", "no root"): N_("the result is the square of the norm. Take the square root."),
         ("the norm", "values"): N_(
-            "the result is not the square root of the sum of all squares. Which gradients count, "
-            "and how often?"
+            "the result is {has:.4g} and should be {wanted:.4g}. The squares of all shards add up "
+            "to {shards:.4g} over the ranks, and the squares of the replicated gradients to "
+            "{once:.4g}. Add up squares, and take the square root last."
         ),
         ("the gradients", "unchanged"): N_(
             "the gradient has not changed. Change p.grad itself, for example with p.grad.mul_(…), "
             "in both lists."
         ),
-        ("the gradients", "stretched"): N_(
-            "the norm was below the limit, and the gradient has grown. The factor is at most 1."
+        ("the gradients", "values"): N_(
+            "the factor is wrong. Both lists need the same factor, and it is at most 1."
         ),
-        ("the gradients", "values"): N_("some factors are wrong. Both lists need the same factor."),
         ("no finite norm", ""): N_(
             "another rank has a gradient that is not finite, but the norm on this rank does not "
             "show it."
         ),
-        ("not finite", "zeros"): N_(
-            "gradients became 0, because a finite number divided by an infinite norm is 0. Look "
-            "at the norm before you scale."
-        ),
         ("not finite", ""): N_(
             "gradients have changed although the norm is not finite. In this case all ranks must "
-            "leave their gradients alone and skip the step."
+            "leave their gradients alone and skip the step. Look at the norm before you scale: a "
+            "finite number divided by an infinite norm is 0."
         ),
         ("exchanged", ""): N_(
             "{count} collectives exchange {numbers} numbers. Add up the squares of all shards on "
@@ -842,9 +691,8 @@ HINTS: dict[str, Hints] = {
             "torch.empty_like(x) of its own."
         ),
         ("", "sum"): N_("this is the sum over micro-batches. Divide each loss by their number."),
-        **dict.fromkeys(
-            [("", "last"), ("", "last alone")],
-            N_("the result comes from the last micro-batch only. Add up gradients and losses."),
+        ("", "last"): N_(
+            "the result comes from the last micro-batch only. Add up gradients and losses."
         ),
         ("the gradient", "none"): N_(
             "the gradient is None. Each forward pass needs a backward pass, on every stage."
@@ -858,13 +706,9 @@ HINTS: dict[str, Hints] = {
             "Gradients arrive in the order of the forward passes, so the first micro-batch also "
             "goes backward first."
         ),
-        ("held", "too many"): N_(
-            "stage {rank} of {size} holds {held} micro-batches at once, but 1F1B holds {wanted}. "
-            "After p − r − 1 forward passes, one forward and one backward pass alternate."
-        ),
-        ("held", "too few"): N_(
-            "stage {rank} of {size} never holds more than {held} micro-batches at once, but 1F1B "
-            "holds {wanted}. Other stages wait for its output: run p − r − 1 forward passes ahead."
+        ("held", ""): N_(
+            "stage {rank} of {size} holds up to {held} micro-batches at once, but 1F1B holds "
+            "{wanted}. After p − r − 1 forward passes, one forward and one backward pass alternate."
         ),
         ("sent", ""): N_(
             "stage {rank} of {size} sends {sent} bytes, and {needed} are enough. For each "
@@ -915,7 +759,6 @@ HINTS: dict[str, Hints] = {
         ("", "averaged"): N_("the result is 1/{size} of the right one, because DDP averages."),
         ("", "not divided"): N_("the result is not divided by the tokens of the global batch."),
         ("", "padding"): N_("the result is divided by all targets. Targets of -100 do not count."),
-        ("", "last"): N_("only the last micro-batches count. Do not reset the sum in between."),
         ("one at a time", ""): N_(
             "{most} micro-batches wait for their backward pass at once, and all keep their "
             "activations. Call backward for each before the next one begins."
@@ -935,27 +778,10 @@ HINTS: dict[str, Hints] = {
             "exchange whether a gradient overflows."
         ),
         ("the scale", "nan"): N_("step {step}: a gradient is NaN, but the scale does not change."),
-        ("the scale", "hysteresis"): N_(
-            "step {step}: after a doubling, the first overflow must not halve the scale again."
-        ),
-        ("the scale", "at once"): N_("step {step}: the first overflow must not halve the scale."),
-        ("the scale", "refilled"): N_(
-            "step {step}: a good step must not reset the hysteresis. Only a doubling does."
-        ),
-        ("the scale", "restored"): N_(
-            "step {step}: a halving must not reset the hysteresis. Only a doubling does."
-        ),
-        ("the scale", "one more"): N_("step {step}: the scale should be halved at this overflow."),
-        ("the scale", "goes on"): N_(
-            "step {step}: a doubling does not set the count of good steps back to 0."
-        ),
-        ("the scale", "too late"): N_("step {step}: the scale should double here, but does not."),
-        ("the scale", "still counted"): N_(
-            "step {step}: an overflow does not set the count of good steps back to 0."
-        ),
         ("the scale", ""): N_(
-            "step {step}: the scale is {has:g} and should be {wanted:g}. Print the count of good "
-            "steps and the remaining hysteresis in each step."
+            "step {step}: the scale is {has:g} and should be {wanted:g}. After this step, {good} "
+            "good steps are counted, and the remaining hysteresis is {patience}. Print yours in "
+            "each step. A doubling sets both back, and an overflow sets the count back."
         ),
         ("the weights", ""): N_(
             "the step used wrong gradients. Before the step, divide them by the scale that "
@@ -968,18 +794,14 @@ HINTS: dict[str, Hints] = {
         ("the weights", "not finite"): N_("a step was taken although a gradient overflows."),
     },
     "prefetch": {
-        ("the batches", ""): N_("batch {number} of {of} is due, and the loop gets {got}."),
-        ("the batches", "another"): N_(
-            "batch {number} of {of} is due, and the loop gets batch {got}. Each comes once, and in "
+        ("the batches", ""): N_(
+            "batch {number} of {of} is due, and the loop gets {got}. Each batch comes once, and in "
             "the order in which it was read: queue.Queue keeps the order."
-        ),
-        ("read ahead", "some"): N_(
-            "while the loop computes with batch {number}, {read} batches have been read, and there "
-            "is room for {wanted}. Does the room depend on depth?"
         ),
         ("read ahead", ""): N_(
             "while the loop computes with batch {number}, {read} batches have been read, and there "
-            "is room for {wanted}. Does a thread read while the body of the loop runs?"
+            "is room for {wanted}. Does a thread read while the body of the loop runs, and does "
+            "the room depend on depth?"
         ),
         ("not too far", ""): N_(
             "while the loop computes with batch {number}, {read} batches have been read, with a "
@@ -1002,21 +824,14 @@ HINTS: dict[str, Hints] = {
     },
     "cure": {
         ("all steps", ""): N_("only {losses} of {steps} steps ran. Is each batch handed over?"),
-        ("each once", "missing"): N_("{missing} samples are not read. Read all samples of a step."),
         ("each once", ""): N_(
-            "{again} samples are read twice or more. One rank reads each sample."
+            "{missing} samples are not read, and {again} are read twice or more. One rank reads "
+            "each sample of a step."
         ),
-        ("the weights", "not summed"): N_(
-            "this rank trained with its own gradients. Is the result of the all-reduce copied back "
-            "into the gradients?"
-        ),
-        ("the weights", "averaged"): N_(
-            "the gradients are a mean over the ranks. The loss is already divided by the tokens of "
-            "all ranks, so add the gradients up."
-        ),
-        ("the weights", "values"): N_(
-            "the weights differ. Does each step get its own batch, and each parameter its own "
-            "gradient?"
+        ("the weights", ""): N_(
+            "the weights differ from serial training. Does each step get its own batch? Are the "
+            "gradients added up over the ranks, without a division, and copied back to their "
+            "parameters?"
         ),
         ("the check", ""): N_(
             "no FloatingPointError ends the program if a number in the gradient of {part} is "
@@ -1032,68 +847,49 @@ HINTS: dict[str, Hints] = {
             "all samples are read before the first step. Then no step waits, but nothing is hidden "
             "either: hand each batch over as soon as it is read."
         ),
-        ("the bottleneck", "not ahead"): N_(
+        ("the bottleneck", "reading"): N_(
             "only {overlaps} of {steps} steps computed while the next step was read. A thread must "
             "continue to read while the loop computes."
         ),
-        ("the bottleneck", "asks often"): N_(
-            "the program still asks for {asked:.0f} values in each step. Let one operator combine "
-            "the rows, and ask for its result."
+        ("the bottleneck", "asking"): N_(
+            "the program asks for {asked:.0f} values and calls {operators:.0f} operators in each "
+            "step. Give a whole gradient to one operator, without a loop over rows, and ask for "
+            "its result."
         ),
-        ("the bottleneck", "row by row"): N_(
-            "the program asks for one value, but still calls {operators:.0f} operators in each "
-            "step. Give a whole gradient to one operator, without a loop over rows."
-        ),
-        ("the bottleneck", "several"): N_(
+        ("the bottleneck", "messages"): N_(
             "{sent:.0f} messages are sent in each step. Copy the gradients of several parameters "
             "into one tensor, and send this tensor."
         ),
-        ("the bottleneck", "uneven"): N_(
+        ("the bottleneck", "dealing"): N_(
             "a rank gets {most:.0f} tokens, but the mean is {mean:.0f}. Balance the sum of the "
             "lengths, not the number of samples."
         ),
     },
     "parallelize": {
-        ("parts", "swapped"): N_(
-            "{part} is {has} here, divided over the wrong dimension of the mesh. "
-            'parallelize_module gets mesh["tensor"], and fully_shard gets mesh["data"].'
-        ),
-        ("parts", "whole"): N_(
-            "{part} is not divided over the data ranks. fully_shard on the whole model, after its "
-            "blocks, takes all parameters that are left."
-        ),
-        ("parts", "no plan"): N_(
-            "{part} is {has} here, and no entry of the plan divides it. A name that matches no "
-            "layer gives a warning in the log and no error."
-        ),
-        ("parts", "rows"): N_(
-            "{part} is {has} here, divided along the wrong dimension. Layers that begin a part, "
-            "and the head, are ColwiseParallel. The embedding, out and down are RowwiseParallel."
-        ),
-        ("parts", "columns"): N_(
-            "{part} is {has} here, divided by columns. The layer before it left a slice of the "
-            "width on each rank, so the layer is RowwiseParallel."
+        ("parts", ""): N_(
+            "the mesh divides the dimensions {has} of {part}, and should divide {wanted}. "
+            'parallelize_module gets mesh["tensor"], and fully_shard gets mesh["data"], last for '
+            "the whole model. "
+            "ColwiseParallel divides dimension 0, and RowwiseParallel dimension 1. A name in the "
+            "plan that matches no layer gives no error."
         ),
         ("wrapped", ""): N_(
             "one gather makes all blocks whole at once. Call fully_shard on each block, and then "
             "on the model."
-        ),
-        ("y", "heads"): N_(
-            "each rank divides its slice of the width into as many heads as the whole model has. "
-            "Divide block.attention.heads by the size of the tensor dimension."
         ),
         ("y", "shape"): N_(
             "the result has the shape {has} and should have {wanted}. If it has too many "
             "positions, check the output_layouts of the embedding. If it has too few logits, check "
             "the output_layouts of the head."
         ),
-        ("calls", "all_reduce"): N_(
-            "forward calls {calls}. An all-reduce leaves all positions on every rank. With "
-            "output_layouts=Shard(1), RowwiseParallel calls a reduce-scatter."
+        ("y", "values"): N_(
+            "the numbers are wrong. Each rank has only its share of the heads: divide "
+            "block.attention.heads by the size of the tensor dimension."
         ),
         ("calls", ""): N_(
-            "forward calls {calls}. PrepareModuleInput on the attention gathers the positions once "
-            "for query, key and value."
+            "forward calls {calls}. With output_layouts=Shard(1), RowwiseParallel calls a "
+            "reduce-scatter, not an all-reduce. PrepareModuleInput on the attention gathers the "
+            "positions once for query, key and value."
         ),
         ("the gradient", "averaged twice"): N_(
             "the gradient is divided by the number of data ranks twice. fully_shard already "

@@ -15,6 +15,7 @@ from course_lib.teach.checklist import SENTENCE_END, Checklist
 from course_lib.teach.trials.hints import GENERAL, HINTS, REQUIREMENTS, SERIAL
 from course_lib.teach.trials.torch_errors import EQUAL_PIECES, OWN_GROUP, in_short, why_error
 from course_lib.teach.trials.verdict import (
+    GONE,
     Event,
     Trial,
     called,
@@ -27,24 +28,12 @@ from course_lib.teach.trials.verdict import (
 )
 from course_lib.words import N_, _
 
-GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 MESSAGES = ("send", "recv", "isend", "irecv")
 TOO_EARLY = N_(
     "The file is imported before the ranks have met: ask for rank and size inside "
     "the class or function. The trial makes the groups, of 1, 2, 3 and 4 ranks."
 )
 OWN_WORK = N_("This is the course's solution. Replace it with your own lines.")
-# Hints for ranks that wait for each other.
-CIRCLES = {
-    "send": N_(
-        "There is a cycle: {ranks} wait in send, and each of them waits until the next rank "
-        "receives. Use isend, then recv, then wait()."
-    ),
-    "recv": N_(
-        "There is a cycle: {ranks} wait in recv, and each of them waits until the next rank sends. "
-        "Which of these messages can be sent first?"
-    ),
-}
 # Collectives whose sizes may differ between ranks.
 UNEVEN = ("all_to_all", "all_to_all_single")
 AGAIN = ", step 2"
@@ -59,18 +48,11 @@ def tried(exercise: str, trial: str) -> Callable[[Any], None]:
 
     def trial_holds(run: Any) -> None:
         with Checklist(exercise) as check:
-            is_right(check, run, trial)
+            came_through(check, trial_of(check, run, trial), run, trial)
+            for requirement in _requirements(trial).values():
+                check.that(True, requirement, hint="")
 
     return trial_holds
-
-
-def is_right(check: Checklist, run: Any, exercise: str) -> Trial:
-    """Check that the run is a trial of this exercise whose assertions hold on all ranks."""
-    trial = trial_of(check, run, exercise)
-    came_through(check, trial, run, exercise)
-    for requirement in _requirements(exercise).values():
-        check.that(True, requirement, hint="")
-    return trial
 
 
 def _requirements(exercise: str) -> dict[str, str]:
@@ -156,20 +138,16 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     if not made[rank] and any(made):
         return _idle(rank)
     calls = [one for of_rank in made for one in of_rank]
-    if exercise == "buckets" and any(call.get("thread") for call in calls):
-        what, mistake = "one thread", ""
     if what == "waited":
         return _unwaited(trial, size, event["case"])
-    factor, counted, kind = 0.0, "", mistake
+    factor, counted = 0.0, ""
     if mistake == "shares":
         mistake, factor = _by_shares(event["shares"], event["right"][0], rank, size)
         if mistake == "values" or not _hint(exercise, what, mistake):
-            kind, counted = _counted(event["shares"], event["right"][0][:size])
-    told = HINTS[exercise].get((what, kind)) or _hint(exercise, what, mistake) or GENERAL["values"]
+            counted = _counted(event["shares"], event["right"][0][:size])
+    told = _hint(exercise, what, mistake) or GENERAL["values"]
     if told == GENERAL["values"] and size == 1 and "first" in event:
         told = GENERAL["alone"]
-    if told == GENERAL["times"] and 0 < factor < 1:
-        told = GENERAL["divided"]
     shown = ", ".join(map(called, made[rank][:SHOWN_CALLS])) or _("nothing")
     said = _(told, **_values(event, of_ranks), rank=rank, factor=factor, made=shown)
     if counted:
@@ -212,24 +190,26 @@ def _by_shares(table: Sequence[Row], right: Row, rank: int, size: int) -> tuple[
     at = next((n for n, share in enumerate(right) if abs(share) > NEAR), 0)
     factor = first[at] / right[at] if right[at] else 0.0
     is_multiple = factor and _alike(first, [factor * share for share in right])
-    return ("times", factor) if is_multiple else ("values", 0.0)
+    # Other factors have nothing to do with the number of ranks.
+    by_ranks = any(abs(factor / size**power - 1) < NEAR for power in (-2, -1, 1, 2))
+    return ("times", factor) if is_multiple and by_ranks else ("values", 0.0)
 
 
 def _alike(one: Row, other: Row) -> bool:
     return all(abs(a - b) < NEAR for a, b in zip(one, other, strict=True))
 
 
-def _counted(table: Sequence[Row], right: Row) -> tuple[str, str]:
-    """Return whether the first wrong piece counts a rank too often, and how often it does."""
+def _counted(table: Sequence[Row], right: Row) -> str:
+    """Return how often the first wrong piece counts a rank; "" if it counts each rank once."""
     for piece, row in enumerate(table):
         for rank, (share, wanted) in enumerate(zip(row, right, strict=False)):
             if wanted and abs(share / wanted - 1) > NEAR:
                 where = _("in piece {piece}, ", piece=piece) if len(table) > 1 else ""
-                said = _(
+                return _(
                     "{where}the numbers of rank {rank} are counted {times:.3g} times, not once.",
-                         where=where, rank=rank, times=share / wanted + 0.0)  # fmt: skip
-                return "too often" if share / wanted > 1 else "lost", said
-    return "values", ""
+                    where=where, rank=rank, times=share / wanted + 0.0,
+                )  # fmt: skip
+    return ""
 
 
 def _values(event: Event, of_ranks: Sequence[Sequence[Event]]) -> dict[str, Any]:
@@ -368,26 +348,22 @@ def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str
     if not last or size == 1:
         return _("There is no other rank to wait for, so look for a loop that never ends.")
     told = _unwaited(trial, size, case) if {one["call"] for one in last} == {"recv"} else ""
-    call, circle = _circle([[] if done else c for c, done in zip(made, through, strict=True)])
-    if circle and not told:
-        told = _(CIRCLES[call], ranks=ranks_of(circle))
+    told = told or _all_wait(made, through)
     return told or _one_sided(made, through) or _(
         "A message needs both ends, and a collective needs all ranks. Which rank is missing? "
         "Was every isend waited for, by wait()?"
     )  # fmt: skip
 
 
-def _circle(made: Sequence[Sequence[Event]]) -> tuple[str, list[int]]:
-    """Return ranks whose last calls wait for each other, all in send or all in recv."""
-    last = {rank: calls[-1] for rank, calls in enumerate(made) if calls}
-    for start, first in last.items():
-        way = [start]
-        while last.get(way[-1], {}).get("call") == first["call"] in MESSAGES:
-            peer = last[way[-1]].get("peer", -1)  # recv may take from any rank
-            if peer in way:
-                return first["call"], way[way.index(peer) :]
-            way.append(peer)
-    return "", []
+def _all_wait(made: Sequence[Sequence[Event]], through: Sequence[Sequence[Event]]) -> str:
+    """Explain ranks that all wait in send, or all in recv; "" if they do not."""
+    calls = {calls[-1]["call"] for calls in made}
+    if any(through) or calls not in ({"send"}, {"recv"}):
+        return ""
+    return _(
+        "{ranks} wait in {call}, and each of them waits for another. Start a message with isend, "
+        "then call recv, then wait().", ranks=ranks_of(range(len(made))), call=calls.pop(),
+    )  # fmt: skip
 
 
 def _one_sided(made: Sequence[Sequence[Event]], through: Sequence[Sequence[Event]]) -> str:

@@ -154,7 +154,7 @@ WRONG_ROWS = {
         "the weight is cut along the wrong dimension",
     ),
     "mean in forward": ([("return total\n", "return total / dist.get_world_size()\n")],
-                        "the sum of the ranks is divided"),
+                        "are counted 0.5 times"),
     "backward returns nothing": ([("return grad\n", "return None\n")], "Is a return missing"),
 }  # fmt: skip
 LEAVES = "return x + ScatterTokens.apply("
@@ -167,26 +167,29 @@ WRONG_ATTENTION = {
     "cut as a row": (
         [("qkv.chunk(size, 1)[rank]",
           "qkv.flatten(0, 1).chunk(size)[rank].view(3, -1, *qkv.shape[2:])")],
-        "which splits heads"),
+        "does rank r keep, send and take piece r"),
     "no parameter": ([("self.out = torch.nn.Parameter(", "self.out = (")], "does not learn"),
     "not summed": ([(SCATTERED, f"mine.copy_(whole.{CUT})")], "Cutting alone does not"),
     "all tokens": (
         [(LEAVES, "y = ("), ("self.out))\n", "self.out))\n        dist.all_reduce(y)\n"
-          "        return GatherTokens.apply(x) + y\n")], "the result has all tokens"),
-    "no residual": ([(LEAVES, "return ScatterTokens.apply(")], "the residual is missing"),
+          "        return GatherTokens.apply(x) + y\n")], "the result has the shape"),
+    "no residual": ([(LEAVES, "return ScatterTokens.apply(")], "x plus attention of the norm"),
     "the residual before the sum": (
         [(LEAVES, "return ScatterTokens.apply(GatherTokens.apply(x) + ")],
-        "Add the residual after the sum"),
+        "Add x once, after the sum"),
     "a residual without gradient": ([(LEAVES, "return x.detach() + ScatterTokens.apply(")],
-                                    "the residual is missing"),
-    "no norm": ([("GatherTokens.apply(normed)", "GatherTokens.apply(x)")], "Give it the norm of x"),
-    "bare norm": ([(", self.scale, self.shift)", ")")], "Pass both to layer_norm"),
-    "the norm as residual": ([(LEAVES, LEAVES.replace("x +", "normed +"))], "Add x itself"),
-    "no root": ([("is_causal=True", "is_causal=True, scale=1.0")], "the scores are too large"),
+                                    "the residual passes dy on"),
+    "no norm": ([("GatherTokens.apply(normed)", "GatherTokens.apply(x)")],
+                "x plus attention of the norm"),
+    "bare norm": ([(", self.scale, self.shift)", ")")], "the norm has scale and shift"),
+    "the norm as residual": ([(LEAVES, LEAVES.replace("x +", "normed +"))],
+                             "x plus attention of the norm"),
+    "no root": ([("is_causal=True", "is_causal=True, scale=1.0")],
+                "by the root of the head's width"),
     "averaged in backward": (
         [("return own_tokens(dy)", "return own_tokens(dy) / dist.get_world_size()")],
-        "Backward needs no division"),
-    "no mask": ([("is_causal=True", "is_causal=False")], "positions look ahead"),
+        "without a division"),
+    "no mask": ([("is_causal=True", "is_causal=False")], "no query looks ahead"),
     "a sum and a cut": (
         [(SCATTERED, f"dist.all_reduce(whole := whole.clone()); mine.copy_(whole.{CUT})")],
         "leaves each rank its own tokens"),
@@ -198,7 +201,7 @@ WRONG_ATTENTION = {
     "all summed": ([("(self.scale, self.shift):", "self.parameters():")],
                    "Each rank has its own heads"),
     "mean": ([(SUMS, SUMS + "\n            parameter.grad /= dist.get_world_size()")],
-             "once, without a division"),
+             "Is a sum or a division by"),
     "no return": ([(LEAVES, "x + ScatterTokens.apply(")], "Is a return missing"),
 }  # fmt: skip
 WRONG = {

@@ -45,11 +45,11 @@ WRONG = {
         [("coming.copy_(arrived)", "coming += arrived")], "the second round copies",
     ),
     "first round only": (
-        [("range(2 * (size - 1))", "range(size - 1)")], "The second round copies",
+        [("range(2 * (size - 1))", "range(size - 1)")], "the second round copies",
     ),
     "all send first": (
         [(ISEND, "dist.send(going, after)"), (WAITS, "")],
-        "wait in send, and each of them waits until the next rank receives",
+        "ranks 0, 1 wait in send, and each of them waits for another",
     ),
     "no wrap": ([("(rank + 1) % size", "rank + 1")], "(rank + 1) % size"),
     "another name": (
@@ -73,7 +73,7 @@ WRONG = {
         [("(rank + 1) % size, (rank - 1) % size", "(rank - 1) % size, (rank + 1) % size")],
         "Receive what the neighbour sends now",
     ),
-    "onto itself": ([("torch.empty_like(coming)", "coming")], "Receive in a new buffer"),
+    "onto itself": ([("torch.empty_like(coming)", "coming")], "in a new buffer"),
     "only rank 0": (
         [("    for step", "    if rank:\n        return\n    for step")],
         "Rank 1 has neither sent nor received",

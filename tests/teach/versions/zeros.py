@@ -111,12 +111,12 @@ WRONG = {
     ),
     "another rank's shard": (
         [("chunk(self.size)[self.rank]", "chunk(self.size)[self.rank - 1]")],
-        "keeps another rank's shard",
+        "Rank r keeps, updates and sends shard r",
     ),
     "own gradients alone": ([(SCATTERS, SLICE)], "piece r has only the numbers of rank r"),
-    "no offset": ([("            start += p.numel()\n", "")], "takes the first numbers of the row"),
+    "no offset": ([("            start += p.numel()\n", "")], "takes the next p.numel() numbers"),
     "gradients copied": ([(GATHERS, "dist.all_gather_single(whole, self.shard.grad)")],
-                         "the row of gradients was copied"),
-    "added": ([("p.data.copy_(", "p.data.add_(")], "Replace the old ones"),
-    "divided twice": ([("own / self.size", "own / self.size**2")], "There is a division too many"),
+                         "Gather the shards into one row"),
+    "added": ([("p.data.copy_(", "p.data.add_(")], "the parameters are wrong after the step"),
+    "divided twice": ([("own / self.size", "own / self.size**2")], "or is one too many?"),
 }  # fmt: skip
