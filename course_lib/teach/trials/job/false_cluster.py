@@ -156,33 +156,38 @@ def rehearse(script: str, environment: Mapping[str, str]) -> list[Rehearsed]:
 
     def one(job: int, suffix: str) -> Rehearsed:
         values = _outside() | dict(environment) | _job_variables(job)
-        values["FAST_SUFFIX"] = suffix
+        values |= {"FAST_SUFFIX": suffix, "PATH": f"{commands}:{os.environ['PATH']}"}
         if "SUFFIX" in environment:
             values["SUFFIX"] = suffix
         with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
             return _as_job(script, values, Path(folder), job, suffix)
 
-    first = one(*JOBS[0])
-    if not first.in_time:
-        return [first]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return [first, *pool.map(one, *zip(*JOBS[1:], strict=True))]
+    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as commands:
+        # Written before any process starts, because a file that is open for writing cannot run.
+        _write_commands(Path(commands))
+        first = one(*JOBS[0])
+        if not first.in_time:
+            return [first]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return [first, *pool.map(one, *zip(*JOBS[1:], strict=True))]
+
+
+def _write_commands(folder: Path) -> None:
+    for names, program in ((COMMANDS, PROGRAM), (QUIET, "#!/bin/sh\n")):
+        for name in names:
+            (folder / name).write_text(program, encoding="utf-8")
+            (folder / name).chmod(0o700)
 
 
 def _as_job(
     script: str, variables: Mapping[str, str], folder: Path, job: int, suffix: str
 ) -> Rehearsed:
-    own = folder / "bin"
+    own = folder / "own"
     notes, log, text = own / "notes", own / "log", own / "script"
     own.mkdir()
     notes.touch()
     text.write_text(AS_A_JOB + script, encoding="utf-8")
-    for names, program in ((COMMANDS, PROGRAM), (QUIET, "#!/bin/sh\n")):
-        for name in names:
-            (own / name).write_text(program, encoding="utf-8")
-            (own / name).chmod(0o700)
     values = dict(variables) | {"NOTES": str(notes), "PYTHON": sys.executable}
-    values |= {"PATH": f"{own}:{os.environ['PATH']}"}
     values |= dict.fromkeys(("HOME", "TMPDIR", "COURSE_RUN_DIR", "SLURM_SUBMIT_DIR"), str(folder))
     in_time = _ends_in_time(["bash", str(text)], values, folder, log)
     said = log.read_text(encoding="utf-8", errors="replace").replace(f"{text}: ", "")
