@@ -53,7 +53,7 @@ WRONG = {
                      "Write row n of them to row order[n]"),
     "restored twice": ([(RESTORED, RESTORED.replace("results[order] = ", "results[:] = ")
                          + "        results = results[order]\n")],
-                       "their results went to a wrong row"),
+                       "sorted once more"),
     "no weights": ([(WEIGHTED, "(results")], "multiply each result by its own"),
     "weights not divided": ([("weights / weights.sum(1, keepdim=True)", "weights * 1")],
                             "Divide the chosen scores by their sum"),

@@ -83,11 +83,13 @@ def rounding(own: Any, matrix: Tensor) -> dict[str, Any]:
     if float(missed.max()) == 0:
         return {}
     at = int(missed.argmax())
+    scale = float(scales.expand(len(matrix), -1, BLOCK).flatten()[at])
     return {
+        "mistake": "right" if scale == float(right[at // BLOCK]) else "",
         "number": float(matrix.flatten()[at]), "has": float(found.flatten()[at]),
         "wanted": float(wanted.flatten()[at]), "dtype": str(values.dtype).removeprefix("torch."),
         "largest": float(blocks[at // BLOCK].abs().max()),
-        "scale": float(scales.expand(len(matrix), -1, BLOCK).flatten()[at]),
+        "scale": scale,
         "right_scale": float(right[at // BLOCK]),
     }  # fmt: skip
 

@@ -81,13 +81,17 @@ def each_expert(x: Tensor, up: Tensor, down: Tensor) -> Tensor:
 
 
 def wrong_results(y: Any, x: Tensor, weights: list[Tensor]) -> dict[str, Tensor]:
-    """Return the results of two mistakes: copies in the order in which they were sent, and the
-    nearest sums of the right copies with any weights."""
+    """Return the results of likely mistakes: copies in the order in which they were sent or sorted
+    once more, and the nearest sums of the right copies with any weights."""
     shares, chosen = chosen_by(x, weights[0])
     right = each_expert(x, *weights[1:])[torch.arange(len(x))[:, None], chosen]
     order = chosen.flatten().argsort(stable=True)
     in_order = right.flatten(0, 1)[order].view_as(right)
-    found = {"not restored": (shares[:, :, None] * in_order).sum(1)}
+    again = in_order.flatten(0, 1)[order].view_as(right)
+    found = {
+        "not restored": (shares[:, :, None] * in_order).sum(1),
+        "restored twice": (shares[:, :, None] * again).sum(1),
+    }
     if isinstance(y, Tensor) and y.shape == x.shape and y.dtype == x.dtype:
         columns = right.mT
         of_any = torch.linalg.lstsq(columns, y.detach()[:, :, None], driver="gelsd").solution

@@ -76,6 +76,7 @@ def test_row(RowParallel: Any, ranks: Ranks) -> None:
         wanted = nn.functional.linear(x, weight, bias)
         ranks.same("y", y, wanted, summands=[*parts, bias.expand_as(wanted)], mistakes={
             "no bias": wanted - bias, "bias everywhere": wanted + (size - 1) * bias,
+            "averaged": sum_of(parts) / size + bias,
         })  # fmt: skip
         sends("forward", 2 * (size - 1) / size, size - 1, dy.numel(), ranks)
         backward(y, dy, when, ranks)

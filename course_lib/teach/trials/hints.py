@@ -359,6 +359,7 @@ HINTS: dict[str, Hints] = {
         ("y", "own"): N_(
             "the result is only the partial sum of this rank. Look for the all-reduce in forward."
         ),
+        ("y", "averaged"): N_("the sum of the ranks is divided by {size}. Leave it whole."),
         ("y", "bias everywhere"): N_("the bias is added {size} times. Add it after the sum."),
         ("the gradient of x", "times"): N_(
             "the gradient is {factor:.3g} times the right one. dy is the same on every rank, so "
@@ -473,6 +474,9 @@ HINTS: dict[str, Hints] = {
             "the results are in the order in which the copies were sent, sorted by expert. Write "
             "row n of them to row order[n]: restored[order] = results."
         ),
+        ("y", "restored twice"): N_(
+            "the results were sorted once more. Undo the order: restored[order] = results."
+        ),
         ("y", "weights"): N_(
             "the chosen results are added up with wrong weights. Divide the chosen scores by their "
             "sum, and multiply each result by its own."
@@ -501,6 +505,10 @@ HINTS: dict[str, Hints] = {
         ("", "not finite"): N_(
             "some numbers are infinite or NaN. Some blocks are all zeros, and 448 / 0 is infinite, "
             "so give these blocks any finite scale."
+        ),
+        ("the rounding", "right"): N_(
+            "the scale is right, but {number:.4g} becomes {has:.4g}, and not {wanted:.4g}. Look "
+            "at the cast and the division."
         ),
         ("the rounding", ""): N_(
             "quantise and dequantise turn {number:.4g} into {has:.4g}, and not {wanted:.4g}. The "

@@ -154,7 +154,7 @@ WRONG_ROWS = {
         "the weight is cut along the wrong dimension",
     ),
     "mean in forward": ([("return total\n", "return total / dist.get_world_size()\n")],
-                        "are counted 0.5 times"),
+                        "the sum of the ranks is divided"),
     "backward returns nothing": ([("return grad\n", "return None\n")], "Is a return missing"),
 }  # fmt: skip
 LEAVES = "return x + ScatterTokens.apply("
