@@ -60,7 +60,7 @@ WRONG = {
     "a weight changed": ([(SUMS, SUMS + "            dist.all_reduce(parameter.data)\n")],
                          "finish has changed a weight"),
     "no key at all": ([(MASK, MASK.replace(">", ">="))], "see no key"),
-    "inverted": ([(MASK, MASK.replace(">", "<"))], "queries look at wrong keys"),
+    "inverted": ([(MASK, MASK.replace(">", "<"))], "and no other"),
     "exchanged": ([("keys, values = G", "values, keys = G")], "queries look at wrong keys"),
     "not summed": ([(SUMS, "            pass\n")], "finish must add up"),
     "own keys": ([(BOTH, BOTH.replace("Gather.apply", "")), (HIDDEN, "positions[None, :]")],

@@ -59,8 +59,11 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
     scale, shift, qkv, out = weights
     of_rank = scale, shift, qkv.chunk(size, 1)[rank], out.chunk(size, 1)[rank]
     y = ranks.run("forward" + when, own, mine)
-    ranks.same("y", y, serial(x, *weights).chunk(size)[rank], mistakes={
-        "own heads": serial(x, *of_rank).chunk(size)[rank]
+    wanted = serial(x, *weights)
+    ranks.same("y", y, wanted.chunk(size)[rank], mistakes={
+        "own heads": serial(x, *of_rank).chunk(size)[rank],
+        "residual of all": (wanted + (size - 1) * x).chunk(size)[rank],
+        "no mask": (x + attend(norm(x, scale, shift), qkv, out, False)).chunk(size)[rank],
     })  # fmt: skip
     needed = 2 * (size - 1) / size
     sends("forward", needed, needed, TOKENS * WIDTH, ranks)
@@ -68,7 +71,10 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
     with ranks.phase("backward"):
         y.backward(dy.chunk(size)[rank].clone())
     dx, *serial_ones = gradients(serial, (x, *weights), dy)
-    ranks.same("the gradient of x", mine.grad, dx.chunk(size)[rank])
+    ranks.same("the gradient of x", mine.grad, dx.chunk(size)[rank], mistakes={
+        "own heads": gradients(serial, (x, *of_rank), dy)[0].chunk(size)[rank],
+        "averaged": (dy + (dx - dy) / size).chunk(size)[rank],
+    })  # fmt: skip
     with ranks.phase("finish"):
         own.finish()
     ranks.all_waited_for()
@@ -91,9 +97,9 @@ def norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return nn.functional.layer_norm(x, (WIDTH,), scale, shift)
 
 
-def attend(x: Tensor, qkv: Tensor, out: Tensor) -> Tensor:
+def attend(x: Tensor, qkv: Tensor, out: Tensor, is_causal: bool = True) -> Tensor:
     q, k, v = torch.einsum("tw,khdw->khtd", x, qkv)
-    seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
     return torch.einsum("htd,whd->tw", seen, out)
 
 

@@ -34,6 +34,8 @@ def test(noise_scale: Any, ranks: Ranks) -> None:
     mistakes = {
         "own": estimate(every, small=lengths[ranks.rank]),
         "sum": estimate(every, mean=every.sum(0)),
+        "sum of the small": estimate(every, small=lengths.sum(0)),
+        "ratio": right / right[1],
         "biased": torch.stack([SAMPLES * (small - large), large, right[2]]),
     }
     if torch.isclose(mine[2], right[2] * (1 - 1 / STEPS) ** 0.5, rtol=1e-9):

@@ -375,6 +375,15 @@ HINTS: dict[str, Hints] = {
             "the tokens are right, and the heads of the other ranks are missing. A reduce-scatter "
             "adds them. Cutting alone does not."
         ),
+        ("y", "residual of all"): N_("x is added {size} times. Add the residual after the sum."),
+        ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
+        ("the gradient of x", "own heads"): N_(
+            "the gradient comes from the heads of this rank alone. All ranks used these tokens, so "
+            "the backward pass of the all-gather is a reduce-scatter, not a cut."
+        ),
+        ("the gradient of x", "averaged"): N_(
+            "the gradient through attention is divided by {size}. Backward needs no division."
+        ),
         ("y", "values"): N_(
             "it is not x plus attention of the norm of x. The norm has scale and shift, scores are "
             "divided by the root of the head's width, and no query looks ahead. Add x once, after "
@@ -382,9 +391,8 @@ HINTS: dict[str, Hints] = {
         ),
         ("the gradient of x", "values"): N_(
             "the gradient is wrong. Collectives are unknown to autograd, so they need a "
-            "torch.autograd.Function. Backward of the all-gather is a reduce-scatter, not a cut, "
-            "and backward of the reduce-scatter is an all-gather, without a division. The residual "
-            "passes dy on."
+            "torch.autograd.Function. Backward of the all-gather is a reduce-scatter, and backward "
+            "of the reduce-scatter is an all-gather. The residual passes dy on."
         ),
         ("", "own"): NOT_FINISHED,
         ("", "added up"): N_("the heads of all ranks were added up. Each rank has its own heads."),
@@ -401,6 +409,10 @@ HINTS: dict[str, Hints] = {
             "ranks gathered, and does the mask compare positions in the sequence?"
         ),
         ("y", "not finite"): N_("some positions see no key. Each position must see its own key."),
+        ("y", "one rank"): N_(
+            "queries look at wrong keys. Hide each key whose position is after that of the query, "
+            "and no other."
+        ),
         ("y", "values"): N_(
             "queries look at wrong keys. Gather the positions as well as keys and values, and hide "
             "each key whose position is after that of the query. Places in the gathered tensor are "
@@ -574,13 +586,16 @@ HINTS: dict[str, Hints] = {
             "the documents take {has} rows, and {most} are enough. Fill a row before you begin the "
             "next one."
         ),
+        ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
+        ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
         ("the mask", ""): N_(
             "the mask is wrong. It is a tensor of bools, which is True at [row, query, key] if "
             "both have the same owner and the key is not after the query."
         ),
         ("the loss", "values"): N_(
             "the loss is {has:.4g} and should be {wanted:.4g}. Divide the sum over this rank's "
-            "targets by the number of targets of all ranks, without a mean over rows or ranks."
+            "targets by the number of targets of all ranks, without a mean over rows or ranks. "
+            "Padding has no target."
         ),
         ("the gradients", "not finite"): N_("a position without a key gives NaN, even in padding."),
     },
@@ -588,6 +603,8 @@ HINTS: dict[str, Hints] = {
         ("three numbers", ""): N_("the function returns {has}. Return tr(Σ), |G|² and an error."),
         ("", "own"): N_("the estimate uses only this rank's |g_b|². Average it over all ranks."),
         ("", "sum"): N_("the large gradient is a sum over the ranks. Divide it by their number."),
+        ("", "sum of the small"): N_("|g_b|² is a sum over the ranks. Divide it by their number."),
+        ("", "ratio"): N_("tr(Σ) is already divided by |G|². Return both without the division."),
         ("", "biased"): N_(
             "the estimate is biased. The gradient of the large batch has noise too: |g_B|² is |G|² "
             "+ tr(Σ)/B. B counts the samples of all ranks, and b counts the samples of one rank."
@@ -599,10 +616,11 @@ HINTS: dict[str, Hints] = {
         **dict.fromkeys(
             [("tr(Σ)", "values"), ("|G|²", "values")],
             N_(
-                "the number is {has:.4g} and should be {wanted:.4g}. In a mean over the steps, "
-                "|g_b|² is {small:.4g} for the {b} samples of a rank, and |g_B|² is {large:.4g} "
-                "for the {B} samples of all ranks. Print yours. Squares are added up in each step, "
-                "and all_reduce changes its argument."
+                "the number is {has:.4g} and should be {wanted:.4g}. The sizes b and B are {b} and "
+                "{B} samples, not numbers of ranks. |g_b|² is {small:.4g} in a mean over ranks and "
+                "steps, and |g_B|² is {large:.4g} in a mean over steps. Print yours. Add up "
+                "the squares of each step before the mean over steps. all_reduce changes its "
+                "argument."
             ),
         ),
     },
@@ -789,7 +807,9 @@ HINTS: dict[str, Hints] = {
         ("the scale", ""): N_(
             "step {step}: the scale is {has:g} and should be {wanted:g}. After this step, {good} "
             "good steps are counted, and the remaining hysteresis is {patience}. Print yours in "
-            "each step. A doubling sets both back, and an overflow sets the count back."
+            "each step. A doubling sets both back, and an overflow sets the count back. An "
+            "overflow lowers the hysteresis, and halves the scale only when that is 0. A halving "
+            "leaves it at 0."
         ),
         ("the weights", ""): N_(
             "the step used wrong gradients. Before the step, divide them by the scale that "

@@ -146,6 +146,8 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
         if mistake == "values" or not _hint(exercise, what, mistake):
             counted = _counted(event["shares"], event["right"][0][:size])
     told = _hint(exercise, what, mistake) or GENERAL["values"]
+    if size == 1 and mistake == "values":
+        told = HINTS[exercise].get((what, "one rank"), told)
     if told == GENERAL["values"] and size == 1 and "first" in event:
         told = GENERAL["alone"]
     shown = ", ".join(map(called, made[rank][:SHOWN_CALLS])) or _("nothing")

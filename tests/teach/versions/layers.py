@@ -176,7 +176,7 @@ WRONG_ATTENTION = {
     "no residual": ([(LEAVES, "return ScatterTokens.apply(")], "x plus attention of the norm"),
     "the residual before the sum": (
         [(LEAVES, "return ScatterTokens.apply(GatherTokens.apply(x) + ")],
-        "Add x once, after the sum"),
+        "Add the residual after the sum"),
     "a residual without gradient": ([(LEAVES, "return x.detach() + ScatterTokens.apply(")],
                                     "the residual passes dy on"),
     "no norm": ([("GatherTokens.apply(normed)", "GatherTokens.apply(x)")],
@@ -188,13 +188,13 @@ WRONG_ATTENTION = {
                 "by the root of the head's width"),
     "averaged in backward": (
         [("return own_tokens(dy)", "return own_tokens(dy) / dist.get_world_size()")],
-        "without a division"),
-    "no mask": ([("is_causal=True", "is_causal=False")], "no query looks ahead"),
+        "Backward needs no division"),
+    "no mask": ([("is_causal=True", "is_causal=False")], "positions look ahead"),
     "a sum and a cut": (
         [(SCATTERED, f"dist.all_reduce(whole := whole.clone()); mine.copy_(whole.{CUT})")],
         "leaves each rank its own tokens"),
     "cut in backward": ([("return own_tokens(dy)", f"return dy.{CUT}")],
-                        "a reduce-scatter, not a cut"),
+                        "from the heads of this rank alone"),
     "no functions": ([("GatherTokens.apply", "all_tokens"), ("ScatterTokens.apply", "own_tokens")],
                      "unknown to autograd"),
     "not finished": ([(SUMS, "pass")], "finish must add up the gradients of all ranks"),
