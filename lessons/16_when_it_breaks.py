@@ -169,8 +169,8 @@ print(short.flight)
 #
 # > **Exercise 16.1** — Write `Watchdog`. The main thread calls `arrive(number)` before each collective, and `stop()`
 # > after the last one, which ends your thread. If ranks have waited for `timeout_s` seconds, your thread calls
-# > `accuse(ranks)` with a list of the missing ranks. In the trial, the last rank is late, stalls or never comes to a
-# > real all-reduce.
+# > `accuse(ranks)` with a list of the missing ranks. In the trial, one rank is late, stalls or never comes to a real
+# > all-reduce.
 
 # %% id="watchdog-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_watchdog.py"

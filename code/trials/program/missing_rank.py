@@ -61,7 +61,7 @@ def test(Watchdog: Any, ranks: Ranks) -> None:
 
 def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
     rank, size = ranks.rank, ranks.size
-    absent = -1 if case == LATE else size - 1
+    absent = {LATE: -1, STALLS: 1}.get(case, size - 1)
     stalls_in = 0 if case == NEVER else STALLS_IN
     store = dist.PrefixStore(f"watch/{size}/{case}", ranks.store)
     waits_since, returned, named = [0.0], [True], []

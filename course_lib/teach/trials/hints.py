@@ -634,7 +634,7 @@ HINTS: dict[str, Hints] = {
         ("named", "others"): N_(
             "this rank named {accused}, but only rank {absent} was missing. A rank that waits "
             "takes no step either, but it has arrived. Which ranks have arrived at fewer "
-            "collectives?"
+            "collectives? store.get returns bytes; compare them as numbers."
         ),
         ("named", "early"): N_("rank {absent} was named after {after:.1f} s, before the time-out."),
         ("named", "in arrive"): N_(
