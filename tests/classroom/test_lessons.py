@@ -140,7 +140,8 @@ def test_in_a_clone_the_copies_are_ignored_by_git_and_belong_to_its_workspace(
     mine = clone / "my_notebooks"
     for kind, folder in (("notebooks", mine), ("solutions", mine / "solutions")):
         assert files(folder) == files(clone / kind)
-        assert find(folder).folder == clone, "runs and progress stay where they were"
+        monkeypatch.chdir(folder)
+        assert find().folder == clone, "runs and progress stay where they were"
         assert (folder / "../images/overview.svg").is_file()
     ignored = subprocess.run(
         [
@@ -165,7 +166,8 @@ def test_korean_copies_lie_in_a_folder_of_their_own_and_show_the_same_pictures(
     korean = tmp_path / "notebooks" / "ko"
     assert set(files(korean)) == set(files(tmp_path / "notebooks"))
     assert (korean / "../../images/overview.svg").is_file()
-    assert find(korean).folder == tmp_path, "runs and progress are those of the English ones"
+    monkeypatch.chdir(korean)
+    assert find().folder == tmp_path, "runs and progress are those of the English ones"
     assert "실습실" in files(korean)["00_the_lab.ipynb"]
     assert lessons.update_workspace(tmp_path, "ko")[1] == []
 

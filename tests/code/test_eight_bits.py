@@ -168,7 +168,7 @@ def test_gathers_in_eight_bits_send_fewer_bytes_and_change_nothing(worlds, ranks
     ("flags", "cure"),
     [
         (f"{ROW} {FSDP} --fp8-param-gather", "--fp8-recipe tensorwise"),
-        (f"{TENSOR} --torch-compile", "leave out --torch-compile"),
+        (f"{TENSOR} --torch-compile", "or --torch-compile"),
         ("--fp8-format e4m3 --fp8-recipe mxfp8", "--seq-length 16 × --micro-batch-size 1"),
         (f"{MX} {sizes(tensor=2)} --hidden-size 96", "use 64 or 128, or --fp8-recipe rowwise"),
         (f"{TILES} {sizes(tensor=2)} --ffn-hidden-size 128", "--ffn-hidden-size 128 cannot give"),

@@ -187,7 +187,7 @@ def test_a_bias_spreads_the_rows(worlds):
         (f"{FOUR} --moe-router-enable-expert-bias", "needs --moe-router-score-function sigmoid"),
         (f"{FOUR} --tensor-model-parallel-size 2", "needs --sequence-parallel"),
         (f"{FOUR} --use-torch-fsdp2", "use --use-distributed-optimizer"),
-        (f"{FOUR} --torch-compile", "leave out --torch-compile"),
+        (f"{FOUR} --torch-compile", "or --torch-compile"),
         (f"{FOUR} --moe-layer-freq [0]*1+[1]*2", "for each of --num-layers 4"),
         (f"{FOUR} --moe-layer-freq [0]*4", "leave out --num-experts"),
         (f"{FOUR} --moe-layer-freq [2]", "such as [0]*1+[1]*3"),

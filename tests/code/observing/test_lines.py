@@ -143,7 +143,7 @@ def test_the_loss_scale_moves_as_in_the_diagram_of_it():
     from course_lib.show.moving import loss_scaler
 
     scale = LossScale(2.0**20, dynamic=True, window=3, patience=2, hysteresis=2)
-    for state in loss_scaler.simulate(30, start_power=20, window=3, hysteresis=2, bursts=[15]):
+    for state in loss_scaler.simulate(30, start_power=20, window=3, hysteresis=2):
         assert scale.scale == state.scale
         scale.update(state.overflow)
 

@@ -126,6 +126,6 @@ def test_profiles_count_the_sleep_as_computing(paced, tmp_path, monkeypatch):
     found = read.profile(path)
     (step,) = found.overlap.to_dict("records")
     assert step["idle_us"] < step["total_us"] - 55_000
-    assert found.share("cpu") * step["total_us"] >= 55_000, "torch-tb-profiler's table"
+    assert found.step_time["cpu_us"].sum() >= 55_000, "torch-tb-profiler's table"
     slept = found.operators.set_index("name")["host_self_us"]["course::pace"]
     assert step["compute_us"] >= slept >= 55_000
