@@ -200,8 +200,9 @@ for run in (full, killed):
 # folder called *unfinished*, and adds a checksum of each file at the end. **One rename** then gives the folder its
 # final name. The tracker file names the newest checkpoint and is replaced in the same way.
 #
-# The run with the full disk continued, but it ended with an error, because its last checkpoint is missing. The
-# killed program left `saving.lock`, which prevents two programs from saving in one folder at the same time.
+# The run with the full disk continued, but it ended with an error, because its last checkpoint is missing. A
+# lock on `saving.lock` prevents two programs from saving in one folder at the same time. The operating system releases
+# the lock when its program ends, even if the program is killed.
 #
 # A rename does not protect a checkpoint *afterwards*. In the next run, a file of the newest checkpoint loses its
 # second half:
