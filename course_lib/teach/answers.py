@@ -19,7 +19,7 @@ import numpy as np
 
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.plan.numbers import real, unboxed
-from course_lib.words import LANGUAGES, N_, _
+from course_lib.words import N_, _
 from course_lib.words.language import LOCALE
 
 # Relative float error around a whole number: 7 * 0.9 / 0.1 is not exactly 63.
@@ -118,9 +118,9 @@ def _units_by_name() -> dict[str, str]:
     for name, others in ALSO.items():
         for other in others.split():
             found |= {other: name, f"{other}s": name} if len(other) > 1 else {other: name}
-    for file in (LOCALE / code / FILE for code in LANGUAGES):
-        known = tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
-        found |= {word: name.removeprefix(DEVICE) for name, all in known.items() for word in all}
+    for file in LOCALE.glob(f"*/{FILE}"):
+        for name, words in tomllib.loads(file.read_text("utf-8")).items():
+            found |= dict.fromkeys(words, name.removeprefix(DEVICE))
     return found
 
 
