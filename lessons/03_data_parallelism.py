@@ -271,7 +271,7 @@ strong_guess = predict(
     "03: speed-up from 2 to 4 devices, strong scaling", guess_strong, unit="times"
 )
 weak_guess = predict("03: speed-up from 2 to 4 devices, weak scaling", guess_weak, unit="times")
-short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 8}
+short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 16}
 two = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
 four = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
 run2, run4_weak = two.require(), four.require()  # four needs all devices, so it waits for two

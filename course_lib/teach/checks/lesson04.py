@@ -18,7 +18,7 @@ ex04_reduce_scatter = tried("04.1", "reduce-scatter")
 
 
 def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
-    """Check ten hierarchical all-reduces of the ring's size, and their predicted speed-up.
+    """Check hierarchical all-reduces of the ring's size, and their predicted speed-up.
 
     The prediction assumes that only the link between the nodes takes time.
     """
