@@ -91,7 +91,7 @@ def _percent(values: pd.Series[float], quantile: float) -> float:
 
 def _summary(name: str, rows: pd.DataFrame) -> dict[str, object]:
     timed, weighed = rows.dropna(subset=["error"]), rows.dropna(subset=["memory_error"])
-    hits, groups = ranking(timed)
+    ranks = ranking(timed)
     return {
         "source": name,
         "timed": len(timed),
@@ -100,8 +100,9 @@ def _summary(name: str, rows: pd.DataFrame) -> dict[str, object]:
         "p90 %": _percent(timed.error.abs(), 0.9),
         "unknown code %": _percent(timed.unknown_error.abs(), 0.5),
         "inside %": 100 * timed.inside.astype(float).mean() if len(timed) else math.nan,
-        "groups": groups,
-        "best in 3 %": 100 * hits / groups if groups else math.nan,
+        "groups": len(ranks),
+        "best in 3 %": 100 * (ranks.place <= 3).mean(),
+        "regret p90 %": ranks.regret.quantile(0.9),
         "weighed": len(weighed),
         "memory median %": _percent(weighed.memory_error.abs(), 0.5),
         "memory p95 %": _percent(weighed.memory_error.abs(), 0.95),
@@ -110,19 +111,19 @@ def _summary(name: str, rows: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def ranking(timed: pd.DataFrame, fewest: int = 4) -> tuple[int, int]:
-    """Count the groups of at least `fewest` layouts whose predicted best is among the measured best
-    three, and all such groups. Repeated layouts count once, at their fastest."""
-    hits = groups = 0
+def ranking(timed: pd.DataFrame, fewest: int = 4) -> pd.DataFrame:
+    """Return the measured place of the predicted best layout, and by how many percent it is slower
+    than the measured best, for each group of at least `fewest` layouts. Repeated layouts count
+    once, at their fastest."""
+    found = []
     for _, rows in timed.groupby("group"):
         layouts = rows.groupby(["t", "p", "d", "v", "mb", "zero", "recompute"], sort=False)
         best = layouts[["measured_s", "predicted_s"]].min()
-        if len(best) < fewest:
-            continue
-        groups += 1
-        place = best.measured_s.rank(method="min")[best.predicted_s.idxmin()]
-        hits += int(place <= 3)
-    return hits, groups
+        if len(best) >= fewest:
+            chosen, measured_s = best.predicted_s.idxmin(), best.measured_s
+            regret = 100 * (measured_s[chosen] / measured_s.min() - 1)
+            found.append((measured_s.rank(method="min")[chosen], regret))
+    return pd.DataFrame(found, columns=["place", "regret"], dtype=float)
 
 
 def wrongly_fits(rows: pd.DataFrame) -> pd.Series[bool]:
@@ -153,10 +154,13 @@ def goals(table: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
     for what, reached, limit in limits:
         if not math.isnan(reached):
             found.append((what, reached, f"≤ {limit:g}", reached <= limit))
-    hits, groups = ranking(timed)
-    if groups:
-        share = 100 * hits / groups
+    ranks = ranking(timed)
+    if len(ranks):
+        share = 100 * float((ranks.place <= 3).mean())
         found.append(("best layout among measured best 3, %", share, "≥ 90", share >= 90))
+        regret = float(ranks.regret.quantile(0.9))
+        what = "regret of the best layout, 90th percentile %"
+        found.append((what, regret, "≤ 15", regret <= 15))
     if len(timed):
         inside = 100 * float(timed.inside.astype(float).mean())
         found.append(("inside the 80 % interval, %", inside, "75 – 85", 75 <= inside <= 85))

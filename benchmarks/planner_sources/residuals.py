@@ -77,6 +77,9 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "devices": int(group.devices.max()),
                 "sequence": int(group.sequence.max()),
                 "slow": round(float((group.ratio > SLOW).mean()), 3),
+                "slow_times": round(float(group.ratio[group.ratio > SLOW].median()), 3)
+                if group.ratio.max() > SLOW
+                else 1.0,
                 "precisions": sorted(group.bits.unique()),
             }
     return found

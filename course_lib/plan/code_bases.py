@@ -146,7 +146,9 @@ STACKS: dict[str, Stack] = {
         ),
         # ZeRO-3 of 2021 waited for each gather and copied its result: it took 0.42 s for 10.2 GB on
         # 8 A100 behind NVLink (DeepSpeed's issue 1174: 5.1 B parameters, 0.48 s instead of 0.06 s).
-        # Its fused kernels and its loss were fitted to one half of vTrain's runs on one node.
+        # Its fused kernels and its loss were fitted to one half of vTrain's runs on one node. Its
+        # fused optimizer is the time that each layer adds once an iteration (33 to 34 bytes if the
+        # width is 2048): it reads and writes three 4-byte values, a gradient and a weight.
         Stack(
             "megatron-deepspeed",
             dropout=True,
@@ -162,6 +164,7 @@ STACKS: dict[str, Stack] = {
             logit_moved_bytes=48,
             sharded_gb_per_s=24,
             iteration_ms=5,
+            optimizer_moved_bytes=33,
         ),
         # Megatron of 2023: sequence parallelism and FlashAttention, but no fused layers yet.
         Stack(

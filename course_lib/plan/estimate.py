@@ -13,6 +13,8 @@ from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.efficiency import CONTEXT_GIB, USABLE_MEMORY_SHARE
 from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stages, peak_stage
 from course_lib.plan.published.intervals import (
+    LEAST_SLOW,
+    UNKNOWN,
     Evidence,
     Interval,
     evidence,
@@ -71,6 +73,15 @@ class Estimate:
     def evidence(self) -> Evidence | None:
         """Return the measured runs from which the interval comes."""
         return evidence(self.model, self.layout, self.cluster, self.stack)
+
+    @property
+    def slow(self) -> tuple[float, float] | None:
+        """Return the share of this program's measured runs of the kind that took more than twice as
+        long as predicted, and the seconds that this run would then take; None if hardly any did."""
+        known = self.evidence
+        if known is None or known.slow < LEAST_SLOW or known.key == f"time/{UNKNOWN}":
+            return None
+        return known.slow, known.slow_times * self.seconds
 
     @cached_property
     def stages(self) -> tuple[StageMemory, ...]:
@@ -192,7 +203,13 @@ class Estimate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        model = self.model
+        model, slow = self.model, ""
+        if self.slow:
+            slow = _(
+                "; {share:.0%} of such runs were slow: about {slow_s:.3g} s",
+                share=self.slow[0],
+                slow_s=self.slow[1],
+            )
         size = ""
         if model.experts:
             size = _(
@@ -202,7 +219,7 @@ class Estimate:
             )
         return _(
             "{name}{size} on {devices} × {name2}: {seconds:.4g} s per iteration (80 % "
-            "between {low:.4g} and {high:.4g}), {tokens_per_s:,.0f} tokens/s, MFU "
+            "between {low:.4g} and {high:.4g}{slow}), {tokens_per_s:,.0f} tokens/s, MFU "
             "{mfu:.1%}; {device_gib:.1f} of {capacity_gib:.1f} GiB: {verdict}, chance of "
             "overflow {chance:.0%} (evidence: {evidence})",
             name=model.name,
@@ -212,6 +229,7 @@ class Estimate:
             seconds=self.seconds,
             low=low,
             high=high,
+            slow=slow,
             tokens_per_s=self.tokens_per_s,
             mfu=self.mfu,
             device_gib=self.device_gib,

@@ -95,6 +95,7 @@ def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.
     fitting = expect(Found, "found", found, "plan.search(…)").fitting
     for estimate in fitting[: whole_number("count", count)]:
         planned = campaign(estimate, tokens, **costs)
+        share, slow_s = estimate.slow or (None, None)
         rows.append(
             {
                 "layout": layout_text(estimate.layout),
@@ -105,6 +106,8 @@ def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.
                 "overflow_chance": estimate.overflow_chance,
                 "days": planned.days,
                 "days_at_most": planned.days * estimate.interval.high / estimate.seconds,
+                "slow_share": share,
+                "days_if_slow": slow_s and planned.days * slow_s / estimate.seconds,
                 "device_hours": planned.device_hours,
                 "energy_mwh": planned.energy_mwh,
                 "co2_tonnes": planned.co2_tonnes,

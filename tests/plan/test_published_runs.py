@@ -220,3 +220,19 @@ def test_an_estimate_says_from_what_runs_its_interval_comes():
     assert "never compared" not in str(known)
     other = Estimate(preset("13b"), Layout(), cluster("mi300x"), STACKS["megatron-core"])
     assert "never compared with a device such as MI300X" in str(other)
+
+
+def test_an_estimate_says_how_many_runs_of_its_kind_were_slow_and_how_long_they_took():
+    layout = Layout(data=32, tensor=4, pipeline=4, global_batch=256, sequence_parallel=True)
+    where = cluster("hf-h100", 512)
+    stalling = Estimate(preset("llama-8b"), layout, where, STACKS["nanotron"])
+    share, slow_s = stalling.slow
+    _low, high = stalling.interval
+    assert 0.5 < share < 1
+    assert 2 * stalling.seconds < slow_s < high
+    assert f"; {share:.0%} of such runs were slow: about {slow_s:.3g} s)" in str(stalling)
+    # Another program's stalls say nothing of a program that was not measured.
+    for name in ("megatron-core", "unknown", "torchtitan"):
+        other = Estimate(preset("llama-8b"), layout, where, STACKS[name])
+        assert other.slow is None
+        assert "such runs were slow" not in str(other)

@@ -50,12 +50,14 @@ class Interval(NamedTuple):
 class Evidence(NamedTuple):
     """Measured runs behind an interval: their key in the table, their number and their median
     error. `slow` is the share of them that took more than twice as long as predicted, mostly on a
-    faulty network. `unlike` lists how the planned run differs from all of them."""
+    faulty network, and `slow_times` how many times as long these took in the median. `unlike` lists
+    how the planned run differs from all of them."""
 
     key: str
     runs: int
     median_error: float
     slow: float
+    slow_times: float
     unlike: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -124,8 +126,9 @@ def evidence(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Ev
     if key is None:
         return None
     row = _residuals()[key]
-    unlike = _unlike(key, model, layout, cluster, stack)
-    return Evidence(key, int(row["runs"]), row["median"], row["slow"], tuple(unlike))
+    unlike = tuple(_unlike(key, model, layout, cluster, stack))
+    slow = row["slow"], row["slow_times"]
+    return Evidence(key, int(row["runs"]), row["median"], *slow, unlike)
 
 
 def _unlike(
