@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from course_lib.mistakes.names import answers_misspelt
-from course_lib.plan.checks import PlanError, expect, number
+from course_lib.plan.checks import PlanError, expect, number, one_of
 from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.efficiency import CONTEXT_GIB, USABLE_MEMORY_SHARE
 from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stages, peak_stage
 from course_lib.plan.published.intervals import (
-    LEAST_SLOW,
     UNKNOWN,
     Evidence,
     Interval,
@@ -36,6 +35,8 @@ GIB = 2**30
 DAY_S = 86_400
 # Share of the usable memory; a run that fills more is one buffer away from out of memory.
 TIGHT_SHARE = 0.95
+# Share of slow runs from which the upper bound of an interval is a slow run's time.
+OFTEN_SLOW = 0.1
 
 
 @answers_misspelt
@@ -77,9 +78,9 @@ class Estimate:
     @property
     def slow(self) -> tuple[float, float] | None:
         """Return the share of this program's measured runs of the kind that took more than twice as
-        long as predicted, and the seconds that this run would then take; None if hardly any did."""
+        long as predicted, and the seconds that this run would then take; None if few did."""
         known = self.evidence
-        if known is None or known.slow < LEAST_SLOW or known.key == f"time/{UNKNOWN}":
+        if known is None or known.slow < OFTEN_SLOW or known.key == f"time/{UNKNOWN}":
             return None
         return known.slow, known.slow_times * self.seconds
 
@@ -105,6 +106,8 @@ class Estimate:
     def peak_gib(self, kind: str = "device", of: str = "max") -> float:
         """Return the peak of a stage ("first", "last" or "max"), counted as "allocated", "reserved"
         or of the whole "device"."""
+        one_of("kind", kind, ("allocated", "reserved", "device"))
+        one_of("of", of, ("first", "last", "max"))
         last = head_rank(self.model, self.layout)
         stage = self.fullest if of == "max" else self.stages[0 if of == "first" else last]
         counted = stage.allocated if kind == "allocated" else stage.reserved(self.stack)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from course_lib.plan.checks import PlanError, expect
+from course_lib.plan.checks import PlanError, expect, whole_number
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware import efficiency as c
 from course_lib.plan.hardware.cluster import Cluster
@@ -85,7 +85,7 @@ class Explanation:
         """Return the changes that gain most, each alone: of the layout, then of the machine."""
         import pandas as pd
 
-        rows = []
+        count, rows = whole_number("count", count), []
         for change, other in _changes(self.estimate):
             gain = 1 - self.estimate.tokens_per_s / other.tokens_per_s
             if gain >= LEAST_GAIN:

@@ -105,6 +105,7 @@ class Found:
         """Return the fastest layouts, and below them the nearest of the layouts that do not fit."""
         import pandas as pd
 
+        count = whole_number("count", count)
         best = {id(estimate) for estimate in self.frontier}
         rows = [
             {name: getattr(estimate.layout, name) for name in LAYOUT_COLUMNS}

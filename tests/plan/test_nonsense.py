@@ -78,6 +78,9 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.goodput, {"nodes": 2}),
     (plan.goodputs, {"devices": [16]}),
     (plan.failures_of, {"run": "llama-405b"}),
+    (ESTIMATE.peak_gib, {"kind": "device", "of": "max"}),
+    (FOUND.table, {"count": 3}),
+    (plan.explain(ESTIMATE).faster, {"count": 3}),
 ]
 NONSENSE = [
     *(-1, -8, 0, -0.5, 0.5, 1e400, float("nan"), 10**400, "x", "", "8", b"8", True, None),

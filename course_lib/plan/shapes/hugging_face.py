@@ -120,7 +120,7 @@ def _read(config: str | Path | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     path = path / "config.json" if path.is_dir() else path
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise PlanError(
             _(
                 "{path} cannot be read ({error}); use the path of a config.json",
