@@ -161,8 +161,8 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # loss by four before `backward`, as lesson 03 did for ranks.
 #
 # If you forget to divide, the gradients become four times too large. Adam hides the error, because it divides by the
-# size of the gradients. Clipping hides it too, but now clips gradients that are four times smaller. Only plain SGD
-# shows it, with steps four times as long.
+# size of the gradients. Clipping hides it too, but its limit then acts on gradients that are four times too large, so
+# it clips more often. Only plain SGD shows the error, with steps four times as long.
 #
 # Two conditions must hold. First, the model must not look across samples. Transformers do not, because they normalise
 # one token at a time. Batch normalisation looks across samples, and the loss that balances a mixture of experts does
@@ -336,7 +336,7 @@ claim("the float16 sum loses", lost, least=45, most=55, unit="%")
 # links of 1 and 0.2 Gbit/s between the nodes, which the box can simulate.
 #
 # You can estimate both times. A ring of four devices sends 1.5 times the 7.4 MB of gradients over the link. These 11
-# MB take about 450 ms at 0.2 Gbit/s. One micro-batch takes 100 to 300 ms on the box.
+# MB take about 450 ms at 0.2 Gbit/s. One micro-batch takes roughly 100 ms on the box.
 #
 # **Predict.** A micro-batch has one sample per device. On the slow link, by what factor do the samples per second
 # grow with four micro-batches per step instead of one?

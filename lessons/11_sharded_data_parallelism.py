@@ -548,7 +548,7 @@ claim(
 #
 # **Predict.** By what factor is a step with FSDP longer than a step with ZeRO-1, with four micro-batches of one
 # sample? Count the halves of a ring first. On the box, one half takes roughly 70 ms, and computing one
-# micro-batch takes roughly 130 ms.
+# micro-batch takes roughly 100 ms.
 
 # %% id="often-guess"
 ### BEGIN SOLUTION
@@ -602,9 +602,9 @@ claim(
 # %% [markdown] id="often-explain"
 # **Explain.** ZeRO-1 needs 2 halves of a ring for any number *m* of micro-batches. FSDP needs 2 *m* + 1 halves if it
 # keeps whole gradients, here 9, and otherwise 3 *m*, here 12. A step is not 9/2 times as long, because computing
-# takes the same time in both. The numbers above give 1150 ms for FSDP and 660 ms for ZeRO-1, a factor of 1.7. FSDP's
-# halves can take longer than ZeRO-1's, because FSDP sends a message per layer, and gloo's reduce-scatter sends twice
-# the bytes.
+# takes the same time in both. The numbers above give 1030 ms for FSDP and 540 ms for ZeRO-1, a factor of 1.9. The
+# measured factor is larger if FSDP's halves take longer than ZeRO-1's. FSDP sends a message per layer, and gloo's
+# reduce-scatter sends twice the bytes.
 #
 # The whole gradients also use memory that FSDP should save. The figure counts them as *temporary*, because they are
 # not shards.
@@ -728,9 +728,9 @@ if lab.site.box and lab.nodes_are_separate:
 # *Tokens per device and micro-batch that would hide the gathers of a forward pass.*
 #
 # **Explain.** The gathers take longer than the forward pass that could hide them. If you guessed a factor near 1, you
-# expected FSDP to hide its gathers at any size. By the rule, both models need about the same number of tokens, because
-# the number of parameters cancels. The run with small layers needs more, because each of its many small gathers costs
-# a latency that the rule leaves out.
+# expected FSDP to hide its gathers at any size. In the rule, the number of parameters cancels, and *C* remains. Narrow
+# matmuls reach fewer FLOP/s, so the rule asks for fewer tokens with small layers. But the run with small layers needs
+# far more tokens than the rule says, because each of its many small gathers costs a latency that the rule leaves out.
 #
 # **On real hardware.** In 2024 Meta trained Llama 3 with 405 billion parameters on 16,384 H100s ([section
 # 3.3](https://arxiv.org/abs/2407.21783)). Each device did 400 TFLOP/s and had 50 GB/s of network. The eight devices of

@@ -126,8 +126,8 @@ claim(
 # otherwise.*
 #
 # **Explain.** A step lasts as long as rank 3 needs for its pairs. Rank 3 has 15 pairs in order and 9 otherwise, a
-# factor of 1.67. The measured factor is smaller, because ranks with equal numbers of pairs are not equally fast. If
-# you guessed 5, you compared the 15 pairs of rank 3 with the 3 pairs of rank 0. The other ranks wait for rank 3, and
+# factor of 1.67. The measured factor can be smaller, because ranks with equal numbers of pairs are not equally fast.
+# If you guessed 5, you compared the 15 pairs of rank 3 with the 3 pairs of rank 0. The other ranks wait for rank 3, and
 # no faster link helps them. Llama 3 also splits its sequences into [early and late
 # pieces](https://arxiv.org/abs/2407.21783).
 #
@@ -352,7 +352,7 @@ claim(
 # %% [markdown] id="sent-explain"
 # *Two nodes with four devices each, in the order `tp-cp-dp`.*
 #
-# Context parallelism sends half as much as tensor parallelism, or less. Tensor parallelism also cannot hide its
+# Context parallelism sends half as much as tensor parallelism, or less. Tensor parallelism can hardly hide its
 # messages behind computing, so it gets the fastest links, and context parallelism comes next. This is the order
 # `tp-cp-dp`.
 #

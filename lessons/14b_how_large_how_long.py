@@ -297,6 +297,8 @@ line = np.polyfit(found.index[-2:], found["loss"].iloc[-2:], 1)
 print(f"power law: L = {law[0]:.2f} + {law[1]:.2f} (C / 1e9)^-{law[2]:.2f}")
 print(f"predicted by the power law: {loss_at(SIXTH, law):.3f}")
 print(f"by a straight line through the last two budgets: {np.polyval(line, SIXTH):.3f}")
+last_gain = -found["loss"].diff().iloc[-1]
+print(f"by the last gain, for two more doublings: {found['loss'].iloc[-1] - 2 * last_gain:.3f}")
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # > **Exercise 14b.1** — Choose the width and the number of tokens for the sixth budget. The best sizes lie near a
@@ -366,6 +368,10 @@ claim(
 # too low a loss, because it assumes that every FLOP gains as much as the last. But each doubling adds twice as many
 # FLOPs as the previous doubling, and gains less. So an improvement at a small budget proves little until you know how
 # it changes with the budget.
+#
+# If each doubling gained as much as the last, two more doublings would also come close. This guess and the power law
+# differ by about as much as the error of the law, so one budget cannot decide between them. Far away it can: at the
+# last gain, about twenty doublings would lower the loss to zero, and no model can predict a text without any error.
 
 # %% [markdown] id="day-idea"
 # ## What does an experiment of a day say about a run of a month?
@@ -396,7 +402,8 @@ claim(
 )
 
 # %% [markdown] id="day-explain"
-# All these fits match the measured points, and they nearly agree about the sixth budget. For larger budgets they
+# All these fits match the measured points, and they nearly agree about the sixth budget. This spread is not the whole
+# error: compare it with the measured loss. All fits share the same seeds, widths and rate. For larger budgets the fits
 # disagree more, because the loss then depends mostly on the floor *E*, which the five points hardly determine.
 #
 # Large projects extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and

@@ -182,9 +182,10 @@ claim(
 # %% [markdown] id="probes-explain"
 # *The dotted line is the target loss.*
 #
-# **Explain.** The **batch** of `wide-batch` is too large. Early in training, all samples give nearly the same
-# gradient, so a few are enough for a step (lesson 12). During the whole challenge, 64 samples are more than the
-# critical batch. A quarter of these samples reduces the loss almost as much per step.
+# **Explain.** The **batch** of `wide-batch` is too large for so few tokens. On the line through `short` and `long`, the
+# loss of `wide-batch` lies at about 130,000 tokens, which are 130 steps with 16 samples. With 64 samples it took 50
+# steps. A step gains more, but not four times as much, so the tokens are spent faster. By the law of lesson 12, this
+# ratio of 2.6 means a critical batch of about 70 samples. A batch near it costs about twice the fewest tokens.
 #
 # The **model** of `large` is too large. Each token costs several times the arithmetic, so it sees too few tokens in
 # this time. The best model for a budget is a model that gets enough tokens. For large models, a rule of thumb is about
@@ -520,6 +521,11 @@ show.layouts(found)
 claim(
     "days of the best plan, compared with the days at peak", 1 / found.best.mfu, least=1.5, most=2.6
 )
+
+# %% [markdown] id="dense-explain"
+# **Explain.** The factor is 1 / MFU. If you guessed 2.5, you used the 40 % of lesson 14, which is what good runs reach.
+# The plan is the best of all layouts on paper, and it leaves out failures and slow days. If you guessed 1.3, you left
+# out the parts of a step that are not matmuls: communication, the bubble and moving data.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 17.2** — Compute by hand how many days 1024 H100 would need *at their peak* for 2 trillion tokens, with 6
