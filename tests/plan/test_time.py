@@ -206,9 +206,9 @@ def test_the_interval_is_that_of_the_nearest_kind_of_run_that_was_measured():
 
 # Goals that the planner misses; docs/evidence.md says by how much, and why.
 SHORTFALLS = {
-    "vTrain on one node, mean %",
     "vTrain on several nodes, mean %",
     "other code on more H100, median %",
+    "regret of the best layout, 90th percentile %",
 }
 
 
@@ -221,7 +221,8 @@ def test_four_of_five_runs_lie_in_intervals_that_were_made_without_them(shared, 
         check=False,
     )
     lines = done.stdout.splitlines()
-    missed = {line.split("time, ")[-1].split(":")[0] for line in lines if "MISSED" in line}
+    found = [line.removeprefix("MISSED") for line in lines if line.startswith("MISSED")]
+    missed = {line.split("time, ")[-1].split(":")[0].strip() for line in found}
     assert missed == SHORTFALLS, done.stderr
     (runs,) = (line.split() for line in lines if line.startswith("all runs "))
     (families,) = (line.split() for line in lines if line.startswith("mean of families "))

@@ -96,7 +96,7 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
     if dog is not None:
         dog.stop()
     accused = sorted({one for each, *_ in named for one in each} - {absent})
-    ranks.holds("healthy", not accused, accused=accused, late=LATE_S, timeout=TIMEOUT_S)
+    ranks.holds("healthy", not accused, accused=accused, timeout=TIMEOUT_S)
     count, ends_s = len(named), time.monotonic() + TIMEOUT_S  # the thread may sleep until then
     if case == LATE:
         time.sleep(TIMEOUT_S * 2.5)

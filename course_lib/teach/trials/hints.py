@@ -178,8 +178,8 @@ GENERAL: dict[str, str] = {
     ),
     "added up": N_("the result still contains the gradient of the previous step."),
     "own": N_(
-        "the result is still this rank's own. Was nothing exchanged, or is the sum in a tensor "
-        "that is not used?"
+        "the result is still this rank's own. Was nothing exchanged, was this rank's tensor sent "
+        "to all ranks, or is the sum in a tensor that is not used?"
     ),
     "times": N_(
         "the result is {factor:.3g} times the right one on {size} ranks. Is a sum or a division by "
@@ -648,8 +648,8 @@ HINTS: dict[str, Hints] = {
             "after stop(), the thread still asks the store or names a rank. It has to end then."
         ),
         ("healthy", ""): N_(
-            "this rank named {accused}, but all ranks came, one of them {late:g} s late. Restart "
-            "the time-out of {timeout:g} s when any rank moves on."
+            "this rank named {accused}, but none of these was missing. A missing rank has reached "
+            "fewer collectives. Restart the time-out of {timeout:g} s when any rank moves on."
         ),
     },
     "resume": {
