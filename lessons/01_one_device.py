@@ -569,9 +569,9 @@ claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 # **Explain.** Processors with units for `bfloat16` (AMX, AVX-512 with bf16) gain in large matmuls. On other
 # processors the conversion only costs time, so a factor below 1 is no error.
 #
-# On the A100 the factor is *four*, but the higher peak explains only a factor of two. The rest comes from
-# memory-bound operations, which now move half as many bytes. FlashAttention, a fast attention kernel, also needs
-# 16-bit numbers.
+# On the A100 the factor is *four*. The roofline explains only a factor of two: the peak is twice as high, and
+# memory-bound operations move half as many bytes. The rest needs other kernels. FlashAttention, an attention kernel
+# that does not write its scores to memory, is likely to be a large part of it, because it needs 16-bit numbers.
 #
 # The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. With TF32 switched off, the 32-bit
 # program fell from about 13 to **10.1**.
@@ -629,8 +629,8 @@ claim(
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
 #
 # `torch.compile` also reduces the number of kernels. When the model is first called, it reads the Python code and
-# writes kernels that do several operations at once, such as bias, GELU and rounding. Equal layers share their
-# kernels, so our deep model compiles as quickly as a shallow one.
+# writes kernels that do several operations at once, such as bias, GELU and rounding. The program compiles each layer
+# by itself. Equal layers share their kernels, so more layers hardly take longer to compile.
 #
 # **Predict.** Suppose that compiling takes 20 seconds, and that a compiled step is a quarter shorter. An epoch has 48
 # samples, and the line above shows your speed. After how many epochs has compiling paid off?
