@@ -107,7 +107,7 @@ def quantise(
             with communicating("communication: largest number"):
                 dist.all_reduce(largest, dist.ReduceOp.MAX, group=group.handle)
     scales = scale_to(TOP[dtype], largest)
-    return Quantised((blocks * scales).to(dtype).view(m, k), scales)
+    return Quantised((blocks * scales).to(dtype).view(m, k).contiguous(), scales)
 
 
 def scale_to(top: int, largest: Tensor) -> Tensor:

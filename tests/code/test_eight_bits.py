@@ -179,3 +179,9 @@ def test_what_cannot_be_is_refused_with_the_cure(flags, cure):
     with pytest.raises(ArgumentsError) as error:
         grid_from(parse_arguments([*one_run.MODEL, *flags.split()]), 2)
     assert cure in "\n".join(error.value.problems)
+
+
+def test_a_transposed_matrix_is_quantised_into_row_major_values():
+    # _scaled_mm refuses other strides on GPUs; the backward pass quantises transposed matrices.
+    transposed = torch.randn(64, 32).t()
+    assert quantise(transposed, E4M3, (0, 0), ALONE).values.is_contiguous()
