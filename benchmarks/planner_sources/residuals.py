@@ -68,6 +68,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 low, high = _four_of_five(sorted(group.ratio))
             if len(group) < MANY_RUNS and group.model.nunique() < MANY_MODELS:
                 low, high = low / FEW_WIDEN, high * FEW_WIDEN
+            slow = group.ratio[group.ratio > SLOW]
             found[str(key)] = {
                 # If most runs of a kind were slow, a healthy one still lies inside.
                 "low": round(min(low, 1.0), 3),
@@ -76,10 +77,8 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "median": round(float(group.error.median()), 3),
                 "devices": int(group.devices.max()),
                 "sequence": int(group.sequence.max()),
-                "slow": round(float((group.ratio > SLOW).mean()), 3),
-                "slow_times": round(float(group.ratio[group.ratio > SLOW].median()), 3)
-                if group.ratio.max() > SLOW
-                else 1.0,
+                "slow": round(len(slow) / len(group), 3),
+                "slow_times": round(float(slow.median()), 3) if len(slow) else 1.0,
                 "precisions": sorted(group.bits.unique()),
             }
     return found

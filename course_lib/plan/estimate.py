@@ -207,11 +207,11 @@ class Estimate:
     def __str__(self) -> str:
         low, high = self.interval
         model, slow = self.model, ""
-        if self.slow:
+        if known := self.slow:
             slow = _(
                 "; {share:.0%} of such runs were slow: about {slow_s:.3g} s",
-                share=self.slow[0],
-                slow_s=self.slow[1],
+                share=known[0],
+                slow_s=known[1],
             )
         size = ""
         if model.experts:
