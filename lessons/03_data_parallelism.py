@@ -290,6 +290,10 @@ strong, weak = speed["dp4"] / speed["dp2"], speed["dp4-weak"] / speed["dp2"]
 strong_guess.compare(strong)
 weak_guess.compare(weak)
 print(f"two devices over one: a factor of {speed['dp2'] / speed['dp1']:.2f} in samples per second")
+alone_ms, four_ms = (each.log.iterations["elapsed_ms"].min() for each in (run1, run))
+two_ms, exchange_ms = alone_ms / 2, four_ms - alone_ms / 4  # without the exchange; the exchange
+print(f"estimated from dp1 and dp4: strong scaling {two_ms / four_ms:.2f}", end=", ")
+print(f"weak scaling {2 * two_ms / (two_ms + exchange_ms):.2f}")
 keeping = {
     "strong: global batch 8": ("dp2", "dp4"),
     "weak: micro-batch 4": ("dp2", "dp4-weak"),
@@ -313,8 +317,12 @@ claim("weak scaling, relative to strong scaling", weak / strong, least=1.02, uni
 # *The left panel shows samples per second, with the ideal speed dotted. The right panel shows the percentage of
 # the ideal speed.*
 #
-# **Explain.** Two devices on one node are usually less than twice as fast as one device. The optimizer step takes as
-# long as before, and the sum of the gradients is additional work.
+# **Explain.** The last printed line is an estimate from your two runs. Two devices compute a batch of 8 in half of
+# the time of `dp1`. The exchange takes the time of `dp4`, minus a quarter of the time of `dp1`. A step with weak
+# scaling takes the sum of both times.
+#
+# Two devices on one node are usually less than twice as fast as one device. The optimizer step takes as long as
+# before, and the sum of the gradients is additional work.
 #
 # Four devices lose more with strong scaling. Each device sends the gradients 1.5 times in a ring of four, and only
 # once in a ring of two. Every step waits for this data, which crosses the link between the nodes.
@@ -554,10 +562,16 @@ if lab.site.box and lab.nodes_are_separate:
 # guess is four times too small.
 #
 # **On real hardware.** An H100 does about 990 TFLOP/s in bf16. The eight GPUs of a node together send 400 GB/s to
-# other nodes, and each sends only an eighth of the gradients, so *W* is 400 GB/s. With *b* = 2, the rule gives 990,000
-# / 400 = 2,475 tokens per GPU. ["How to Scale Your Model"](https://jax-ml.github.io/scaling-book/gpus/) (Google
-# DeepMind, 2025) derives the same number. So 16,000 H100s would need a batch of about 40 million tokens, more than
-# Llama 3 used. Training runs of this size therefore do not rely on data parallelism alone.
+# other nodes, and each sends only an eighth of the gradients, so *W* is 400 GB/s. With *b* = 2, the rule gives
+# 990,000 / 400 = 2,475 tokens per GPU. ["How to Scale Your Model"](https://jax-ml.github.io/scaling-book/gpus/)
+# (Google DeepMind, 2025) derives the same number. So 16,384 H100s that compute at their peak need a batch of
+# about 40 million tokens.
+#
+# Real programs do not reach the peak. Llama 3 with 405 billion parameters reached 400 TFLOP/s per GPU
+# ([2024](https://arxiv.org/abs/2407.21783), table 4). At this rate the rule asks for 1,000 tokens per GPU. The run
+# had 16,384 GPUs and 16 million tokens in a step, about 1,000 per GPU. So data parallelism alone could just have
+# hidden its all-reduce, but with twice as many GPUs it could not. And no GPU holds such a model, so runs of this size
+# combine several kinds of parallelism.
 #
 # The next cell shows the size of the gradients of your run:
 
