@@ -35,8 +35,8 @@ show.node(plan.CLUSTERS["selene"])
 # into main memory first.
 #
 # Adapters with the same number, on a few dozen nodes, connect to the same **leaf** switch and form a *rail*. So GPU 1
-# of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. In an NVL72 rack, NVLink
-# also joins nodes, 72 GPUs in 18 nodes.
+# of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. In an **NVL72** rack,
+# NVLink also joins the nodes, 72 GPUs in 18 nodes. So all 72 GPUs communicate as the GPUs of one node do elsewhere.
 #
 # On NVIDIA's GPUs, `nvidia-smi topo -m` prints the links as a table. `NV12` is twelve NVLinks, `PIX` one PCIe switch,
 # `NODE` a detour through one processor, and `SYS` a detour through two.
@@ -198,11 +198,16 @@ show.topology(links_of(words))
 # **Explain.** Only the last two changes alter the links between devices of a node. InfiniBand and GPUDirect change
 # the links to other nodes.
 #
-# None of these logs contains an error. A job that prints `NET/Socket` on a cluster with InfiniBand ends with the right
-# losses, but it is much slower than necessary. Usually the container lacks the adapter's library, or a test left a
-# variable such as `NCCL_IB_DISABLE`. If NCCL picks the wrong network interface, set `NCCL_SOCKET_IFNAME`. Also look
-# for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read these lines once after every change of the cluster or
-# the container.
+# None of these logs contains an error. A job that prints `NET/Socket` on a cluster with InfiniBand ends with the
+# right losses, but it is much slower than necessary. Usually the container lacks the adapter's library, or a test
+# left a variable such as `NCCL_IB_DISABLE`. Also look for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read
+# these lines once after every change of the cluster or the container.
+#
+# A node has several **network interfaces**, which `ip -brief address` lists. For sockets, NCCL chooses one of them by
+# itself. If it chooses the wrong one, such as a slow network for administration, name the right one in
+# `NCCL_SOCKET_IFNAME`, for example `NCCL_SOCKET_IFNAME=eth2`. Set it even if the data goes over InfiniBand, because
+# the ranks first find each other over sockets. `NCCL_IB_HCA` chooses the InfiniBand adapters, and
+# `GLOO_SOCKET_IFNAME` is the variable of gloo.
 #
 # How much do the links differ? The next table gives the bandwidth of one *device* in one direction, on clusters and
 # node types that trained models. It is the bandwidth of the data sheet, times the share that large transfers reach
@@ -385,8 +390,8 @@ if lab.nodes_are_separate:
 #
 # From the time of an all-reduce you can compute the rate that each link must have reached, the **bus bandwidth**. It
 # is 2 (*d* − 1) / *d* × size / time. Unlike size / time, this rate can be compared with the data sheet, for any
-# number of devices. NVIDIA's `nccl-tests` prints it as `busbw`, a good first test of any cluster with GPUs. Your bus
-# bandwidth is:
+# number of devices. NVIDIA's `nccl-tests` prints it as `busbw`, a good first test of any cluster with GPUs (lesson 07
+# shows the command). Your bus bandwidth is:
 
 # %% id="bus"
 bus_gb_s = 2 * 3 / 4 * gradient_bytes / (measured_ms * 1e6)
