@@ -31,7 +31,8 @@ lab = Lab()
 # Megatron-LM. The log counts from 1 and calls these steps iterations 9 and 10. Record few steps, because recording
 # takes time and disk space.
 #
-# PyTorch's `torch.profiler` records the steps. Your own program needs these lines:
+# PyTorch's `torch.profiler` records the steps. The course's program starts it in this function. Your own program
+# needs `torch.profiler.profile` with the arguments `activities`, `schedule` and `on_trace_ready`:
 
 # %% id="profiler-code"
 lab.code("observing/profiling.py", "Profiler._start")
