@@ -89,10 +89,9 @@ claim(
 # Only the activations grow with the batch, so every device has a batch size that does not fit.
 
 # %% [markdown] id="gpu-idea"
-# ## A GPU needs the same memory
+# ## Does a GPU need more memory?
 #
-# Does a GPU need more memory for the same job? This job was also recorded on an NVIDIA H100, with the same model,
-# batch and `float32` numbers.
+# The job `inside` was also recorded on an NVIDIA H100, with the same model, batch and `float32` numbers.
 #
 # **Predict.** How many MiB do the tensors take on the H100 at the peak?
 
