@@ -384,8 +384,8 @@ claim("recomputation makes a step slower by", price, least=1.05, most=1.95, unit
 # vocabulary is not repeated. This matmul is large in a small model and hardly counts in a large one.
 #
 # The formula counts only **FLOPs**, the additions and multiplications of floating-point numbers (lesson 14). A layer
-# also repeats dozens of small operations, such as norms, sums and copies, which have few FLOPs but take time. Your
-# run shows this:
+# also repeats dozens of small operations, such as norms, sums and copies, which have few FLOPs but take time. The
+# next cell compares your run with the formula:
 
 # %% id="price-said"
 if price > 1.1 * flops_factor(forget_recipe):
@@ -599,8 +599,8 @@ pd.DataFrame(
 # %% [markdown] id="unfused-explain"
 # If the scores are stored, recomputing them saves half of the memory here. It takes 4 *T h* FLOPs per token, while
 # the matrices of a layer of width *h* take 24 *h*². In a wide model this is a few percent, as in the published times.
-# In this model *T* = 4 *h*, so the scores take two fifths of a layer's forward FLOPs. Recomputing half of the layers
-# with *block* would cost a quarter more FLOPs and save nearly as much.
+# In this model *T* = 4 *h*, so the scores take two fifths of a layer's forward FLOPs. With *block*, recomputing half
+# of the layers adds a quarter more FLOPs than recomputing the scores, and saves nearly as much memory.
 #
 # In Megatron-LM, `--recompute-granularity selective` means the scores by default. `--recompute-modules` chooses other
 # parts of a layer ([NVIDIA's
