@@ -48,10 +48,11 @@ def sixteen(name, micro_batch):
     )
 
 
-lab.script(sixteen("four-by-one", micro_batch=1))
+script = str(lab.script(sixteen("four-by-one", micro_batch=1)))
+print(*[line for line in script.splitlines() if "batch-size" in line], sep="\n")
 
 # %% [markdown] id="two-predict"
-# The program computes the number of micro-batches: 16 / (1 × 4) = 4.
+# From these flags, the program computes the number of micro-batches: 16 / (1 × 4) = 4.
 #
 # **Predict.** Compare four micro-batches of one sample with one pass of four samples. By what factor does the memory
 # per device shrink for (a) activations and (b) gradients? A factor of 1 means no change.
