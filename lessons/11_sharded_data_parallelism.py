@@ -662,7 +662,7 @@ check.ex11_tokens(tokens_needed, given)
 # %% id="hold-known"
 wide = model | {
     **{"num_layers": 2, "hidden_size": 512, "vocab_size": 256},
-    **{"iterations": 4, "memory": (2, 4)},
+    **{"iterations": 6, "memory": (2, 6)},
 }
 whole = lab.submit(gpt.recipe("wide-whole", zero=0, **wide)).require()
 
