@@ -1,4 +1,4 @@
-"""Where output goes: to a person's notebook, to a terminal, or to a test that compares text."""
+"""The place of output: a notebook of a person, a terminal, or a test that compares text."""
 
 from __future__ import annotations
 

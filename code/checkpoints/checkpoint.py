@@ -112,10 +112,10 @@ class Checkpoints:
         With --async-save training waits only for the copy, and `tell` is called later."""
         target = folder / f"iter_{progress.iteration:07d}"
         if self.background is None:
-            self._write(target, self._kinds(), self._told(progress), tell)
+            self._write(target, self._kinds(), self._state(progress), tell)
             return
         self.background.wait()  # so that there is never a second copy
-        copied, told, group = self._kinds(copied=True), self._told(progress), self.background.group
+        copied, told, group = self._kinds(copied=True), self._state(progress), self.background.group
         self.background.begin(lambda: self._write(target, copied, told, tell, group))
 
     def finish(self) -> None:
@@ -132,7 +132,7 @@ class Checkpoints:
             }
         return kinds
 
-    def _told(self, progress: Progress) -> dict[str, Any]:
+    def _state(self, progress: Progress) -> dict[str, Any]:
         scale, steps = asdict(self.optimizer.loss_scale), self.optimizer.steps_taken
         return {"progress": asdict(progress), "loss_scale": scale, "adam_steps": steps}
 
@@ -181,6 +181,6 @@ class Checkpoints:
             )
         if not weights_only:
             self.optimizer.steps_taken = saved["adam_steps"]
-            self.optimizer.loss_scale.go_on_from(saved["loss_scale"])
+            self.optimizer.loss_scale.resume_from(saved["loss_scale"])
         self.optimizer.set_by_name(kinds)  # the tensors now hold the values that were read
         return progress

@@ -45,7 +45,7 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
         grid = replace(grid, experts=expert_grid(grid, *sizes))
     found = [*_model_problems(args), *_pipeline_problems(args), *_batch_problems(args, grid)]
     found += [*_expert_problems(args), *_eight_bit_problems(args)]
-    found += [*_sharding_problems(args), *_looking_problems(args, grid)]
+    found += [*_sharding_problems(args), *_profile_rank_problems(args, grid)]
     if found:
         raise LayoutError(found)
     return grid
@@ -166,7 +166,7 @@ def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
     return []
 
 
-def _looking_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
+def _profile_rank_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
     last = grid.world_size - 1
     beyond = [str(rank) for rank in args.profile_ranks if rank > last]
     if not beyond:

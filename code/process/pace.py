@@ -1,4 +1,4 @@
-"""Pacing of a device slot without a GPU, independent of its neighbours' load.
+"""Pacing of a device slot without a GPU: the sleeps. The box chooses the rate (`box/devices.py`).
 
 Four slots may share two cores. Without pacing, a slot computes faster while its neighbour waits,
 which a GPU does not. Then one would measure the machine's scheduler. So each interval of computing

@@ -32,7 +32,7 @@ def open_store(
     try:
         return _store(rank, world_size, timeout, waits)
     except dist.DistError as error:
-        raise _told(error, rank) from error
+        raise _rendezvous_error(error, rank) from error
 
 
 def own_connection(store: Any) -> dist.Store:
@@ -85,7 +85,7 @@ def _store(rank: int, world_size: int, timeout: timedelta, waits: bool) -> dist.
     )  # fmt: skip
 
 
-def _told(error: Exception, rank: int) -> Exception:
+def _rendezvous_error(error: Exception, rank: int) -> Exception:
     said = str(error).partition("\n")[0][:200]
     if "EADDRINUSE" in said:
         return RendezvousError(

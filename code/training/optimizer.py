@@ -34,7 +34,7 @@ class LossScale:
     hysteresis: int = 2
     good_steps: int = 0
 
-    def go_on_from(self, saved: dict[str, Any]) -> None:
+    def resume_from(self, saved: dict[str, Any]) -> None:
         """Continue from a saved state. A fixed scale comes from the flag. Other precisions have no
         scale: with the scale 1 of a bfloat16 run, a float16 run would lose its small gradients."""
         if self.dynamic and saved["dynamic"]:

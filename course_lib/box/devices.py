@@ -1,8 +1,8 @@
-"""The devices behind the slots: the GPUs of this machine, or the pace of slots without GPU.
+"""The devices behind the slots: the GPUs of this machine, or the chosen pace of slots without GPU.
 
-A slot without a GPU always has the same share of a core. Its program stretches its computing by a
-factor of the processor time that it used. All slots then fit on the cores, and no slot is faster
-while its neighbour waits. The factor is chosen when the box is first used and kept with its state,
+A slot without a GPU always has the same share of a core. Its program (`code/process/pace.py`)
+stretches its computing by a factor of its processor time. All slots then fit on the cores, and no
+slot is faster while its neighbour waits. The factor is chosen at the box's first use and kept,
 so that jobs of different days can be compared. Every command imports this module.
 """
 

@@ -34,7 +34,7 @@ def make_private(folder: str) -> None:
     if not stat.S_ISDIR(found.st_mode):  # as root, chmod would make a device private for all users
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
     if found.st_uid != os.getuid():
-        raise _of_another(folder, found.st_uid)
+        raise _wrong_owner(folder, found.st_uid)
     if not found.st_mode & FOR_OTHERS:
         return
     os.chmod(folder, 0o700)
@@ -44,10 +44,10 @@ def make_private(folder: str) -> None:
                 owner = entry.stat(follow_symlinks=False).st_uid
                 if owner != os.getuid():
                     os.chmod(folder, stat.S_IMODE(found.st_mode))  # the next call refuses it too
-                    raise _of_another(entry.path, owner)
+                    raise _wrong_owner(entry.path, owner)
 
 
-def _of_another(path: str, owner: int) -> NotPrivate:
+def _wrong_owner(path: str, owner: int) -> NotPrivate:
     return NotPrivate(
         f"{path} belongs to another account ({_account(owner)}), which could run code in your jobs."
         f" Name a folder of your own with COURSE_BOX_HOME, or remove {path}"

@@ -16,7 +16,7 @@ from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
 from course_lib.lab.queue.records import RECORDED, Record, Registry, recorded
-from course_lib.lab.queue.slurm import UNKNOWN, Slurm, told_pace
+from course_lib.lab.queue.slurm import UNKNOWN, Slurm, slot_pace
 from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
 from course_lib.lab.recorded import printed
 from course_lib.lab.recorded.machine import recorded_words
@@ -33,7 +33,7 @@ from course_lib.lab.runs.tables import RUN_COLUMNS, run_row
 from course_lib.lab.workspace import Workspace, find
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.plan.numbers import whole
 from course_lib.words import _
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 Which = Run | str | int
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods(
     "lab", "__init__", "but", "script", "code", "submit", "run", "open", "elsewhere", "cancel",
     "clean", "mystery", "stacks", "tensorboard", "set_budget",
@@ -105,7 +105,7 @@ class Lab:
     @property
     def device_pace(self) -> float:
         """Return by what factor a device slot is slower than a core: 1 on GPUs."""
-        return RecordingIndex.of(self.workspace).device_pace if self.site.recorded else told_pace()
+        return RecordingIndex.of(self.workspace).device_pace if self.site.recorded else slot_pace()
 
     def code(self, file: str, *names: str) -> Script:
         """Return functions of a program's source: `lab.code("training/model.py", "initialise")`."""

@@ -125,7 +125,7 @@ def _misfits(
             if is_of_function or (takes_gaps and one is ...):
                 continue
             if not any(fits(kind, one, scope) for kind in kinds):
-                yield _told(call, name, kinds, one)
+                yield _wrong_type_text(call, name, kinds, one)
 
 
 def _passed_on(error: ArgumentError, call: str, named: Mapping[str, Any]) -> str:
@@ -136,7 +136,7 @@ def _passed_on(error: ArgumentError, call: str, named: Mapping[str, Any]) -> str
     return f"{call}{no_argument}{rest}" if is_ours else ""
 
 
-def _told(call: str, name: str, kinds: list[str], value: Any) -> str:
+def _wrong_type_text(call: str, name: str, kinds: list[str], value: Any) -> str:
     text = _(
         "{call} takes {wanted} as `{name}`, and was given {value}",
         call=call,

@@ -42,7 +42,7 @@ def no_such_name(
     )
 
 
-def answers_misspelt(kind: Kind) -> Kind:
+def suggests_similar_names(kind: Kind) -> Kind:
     """Make a class whose instances suggest similar names for unknown attributes."""
 
     def missing(self: Any, name: str) -> Any:

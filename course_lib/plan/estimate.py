@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.plan.checks import PlanError, expect, number, one_of
 from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.hardware.cluster import Cluster
@@ -39,7 +39,7 @@ TIGHT_SHARE = 0.95
 OFTEN_SLOW = 0.1
 
 
-@answers_misspelt
+@suggests_similar_names
 @dataclass(frozen=True)
 class Estimate:
     """Prediction for one run. Times are of one iteration unless the name says otherwise."""

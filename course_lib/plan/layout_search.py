@@ -221,10 +221,10 @@ def _layouts(
                 _refuse(refused, N_("more stages than layers"))
                 continue
             data = devices // (tensor * context * pipeline)
-            yield from _of_grid(model, (tensor, context, pipeline, data), batch, choice, refused)
+            yield from _on_grid(model, (tensor, context, pipeline, data), batch, choice, refused)
 
 
-def _of_grid(
+def _on_grid(
     model: Model,
     grid: tuple[int, int, int, int],
     batch: int,

@@ -69,7 +69,7 @@ def run_lesson(path: Path, workspace: Path) -> Result:
         failure = _failure(notebook, error)
     seconds = time.monotonic() - started
     jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
-    origin.write(notebook, origin.of([*_handed_out_again(path, workspace, jobs), *jobs]))
+    origin.write(notebook, origin.of([*_reused_runs(path, workspace, jobs), *jobs]))
     executed.keep(notebook, path, workspace)
     return Result(path.stem, failure, seconds, len(jobs), tuple(made))
 
@@ -95,7 +95,7 @@ def _last_line(text: str) -> str:
     return (ANSI_COLOUR.sub("", text).strip().splitlines() or [""])[-1]
 
 
-def _handed_out_again(path: Path, workspace: Path, made: list[Record]) -> list[Record]:
+def _reused_runs(path: Path, workspace: Path, made: list[Record]) -> list[Record]:
     """Return the runs of an earlier execution of this lesson that this execution used again."""
     import nbformat
 

@@ -92,11 +92,11 @@ def contents(path: PathLike) -> Contents:
         warnings.simplefilter("always")
         first_byte = b"" if path.is_dir() else _first_byte(path)
         if path.is_dir() or first_byte in (b"{", b"["):
-            parts += [*_of_records(path), *_of_traces(path)]
+            parts += [*_record_parts(path), *_trace_parts(path)]
         if path.is_dir() or first_byte in (b"{", b"[", PICKLE):
-            parts += _of_memory(path, not_read, is_pickle=first_byte == PICKLE)
+            parts += _memory_parts(path, not_read, is_pickle=first_byte == PICKLE)
         if path.is_dir() or not parts:
-            parts += _of_logs(path, not_read)
+            parts += _log_parts(path, not_read)
     not_read += [str(warning.message) for warning in caught]
     return Contents(tuple(parts), tuple(dict.fromkeys(not_read)))
 
@@ -108,7 +108,7 @@ def _first_byte(path: Path) -> bytes:
     return b""  # the readers of logs say why
 
 
-def _of_records(path: Path) -> Iterator[Part]:
+def _record_parts(path: Path) -> Iterator[Part]:
     for name, kind, tables in _RECORDS:
         with contextlib.suppress(FileNotFoundError):  # a folder without this record
             part = Part.of(str(kind), "", getattr(read, name)(path), tables)
@@ -116,7 +116,7 @@ def _of_records(path: Path) -> Iterator[Part]:
                 yield part
 
 
-def _of_traces(path: Path) -> Iterator[Part]:
+def _trace_parts(path: Path) -> Iterator[Part]:
     profile = read.profile(path)
     if profile.parts:
         ranks = ", ".join(map(str, profile.ranks[:_MOST_NAMES]))
@@ -125,7 +125,7 @@ def _of_traces(path: Path) -> Iterator[Part]:
         yield Part.of(_("profiler trace"), text, profile, names)
 
 
-def _of_memory(path: Path, not_read: list[str], *, is_pickle: bool) -> Iterator[Part]:
+def _memory_parts(path: Path, not_read: list[str], *, is_pickle: bool) -> Iterator[Part]:
     memory = read.memory(path)
     if len(memory):
         peak = max(timeline.peak_bytes for timeline in memory) / _GIB
@@ -135,7 +135,7 @@ def _of_memory(path: Path, not_read: list[str], *, is_pickle: bool) -> Iterator[
         not_read += memory.notes
 
 
-def _of_logs(path: Path, not_read: list[str]) -> Iterator[Part]:
+def _log_parts(path: Path, not_read: list[str]) -> Iterator[Part]:
     log, nccl = read.training_log(path), read.nccl(path)
     if log.is_understood:
         yield Part.of(_("training log"), str(log), log, _LOG_TABLES)

@@ -59,11 +59,11 @@ class Prediction:
         _keep({"question": self.question, "measured": found})
 
     def _beside(self, found: Guess) -> str:
-        said = _said(found, self.unit)
+        said = _as_text(found, self.unit)
         if self.guess is None:
             return _("it was {said} (no guess)", said=said)
         guessed = _(
-            "you guessed {guess}, it was {said}", guess=_said(self.guess, self.unit), said=said
+            "you guessed {guess}, it was {said}", guess=_as_text(self.guess, self.unit), said=said
         )
         verdict = _verdict(self.guess, found)
         return f"{guessed}: {verdict}" if verdict else guessed
@@ -100,7 +100,7 @@ def predict(
     if known is not None or os.environ.get(SWITCH, "") == "skip":
         return Prediction(question, known, unit)
     if interactive():
-        ask(unit, choices, several, lambda given: _said(keep(given), unit))
+        ask(unit, choices, several, lambda given: _as_text(keep(given), unit))
     raise GuessMissingError(
         _(
             "your guess is missing: {subject}.\nWrite it in the cell above in place of the "
@@ -145,7 +145,7 @@ def _plain(value: object) -> Guess:
     return found
 
 
-def _said(value: Guess, unit: str) -> str:
+def _as_text(value: Guess, unit: str) -> str:
     if isinstance(value, list):
         return ", ".join(f"'{one}'" for one in value) or _("none of them")
     if isinstance(value, str):

@@ -30,7 +30,7 @@ CALLER = "import sys\nprint(sys.executable)\nimport course_lib"
 
 
 class Fault(Exception):
-    """What stops a learner. The arguments are the fault and its cure."""
+    """A fault that stops a learner. The arguments are the fault and its cure."""
 
 
 class Visit:

@@ -1,4 +1,4 @@
-"""Which GPUs the box finds on a machine, and how it names them to a program."""
+"""The GPUs that the box finds on a machine, and how it names them to a program."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from unittest.mock import MagicMock, patch
 
 @dataclass
 class Asked:
-    """What the lessons asked `gpt.recipe` for, and from which line of which lesson."""
+    """A call of `gpt.recipe` in a lesson, and from which line of which lesson."""
 
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     places: set[tuple[str, int]] = field(default_factory=set)

@@ -49,7 +49,7 @@ class Blocks(nn.Module):
 
 
 class Task:
-    """What a program trains, and what it does to it: `lengths`, `read`, `model`, `loss` and
+    """A small training job for the learner's program: `lengths`, `read`, `model`, `loss` and
     `optimizer` are for the program."""
 
     def __init__(self, ranks: Ranks, place: str, breaks: int | None = None) -> None:

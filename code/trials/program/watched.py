@@ -191,7 +191,7 @@ class Watched:
             if self.epoch is None or loss.dim():
                 return loss
             if self.epoch["part"] == "validation":
-                loss = loss + moved_by(self.trained)
+                loss = loss + loss_shift(self.trained)
             self.epoch["losses"].append(float(loss.detach()))
             if loss.requires_grad and self.model is not None and not self.has_stepped:
                 self.own = self.own or own_gradients(loss, self.model)
@@ -261,7 +261,7 @@ class Watched:
         return load
 
 
-def moved_by(epoch: int) -> float:
+def loss_shift(epoch: int) -> float:
     first, mean = MOVED.get(epoch, (0.0, 0.0))
     size = dist.get_world_size() if dist.is_initialized() else 1
     if size == 1 or dist.get_rank() == 0:

@@ -259,10 +259,10 @@ class AccountingSelection:
         box, lines = settings.load(), []
         views = [JobView(job, parts.get(job.id, [])) for job in jobs]
         for view in sorted(views, key=lambda view: view.in_order):
-            lines += self._of_job(view, steps.get(view.job.id, []), box)
+            lines += self._job_lines(view, steps.get(view.job.id, []), box)
         return lines
 
-    def _of_job(
+    def _job_lines(
         self, view: JobView, steps: list[StepRecord], box: settings.Settings
     ) -> list[AccountingLine]:
         own = sorted(steps, key=lambda step: (step.step != "batch", step.start_s))

@@ -291,7 +291,7 @@ def _jobs(word: str) -> Shown:
             where += " AND (id = ? OR array_job_id = ?)"
             values += [meant.job_id, meant.job_id]
         jobs = store.jobs(db, where, tuple(values), store.ALL_COLUMNS)
-        views_ = [JobView(job, store.allocations(db, job.id)) for job in _meant(jobs, meant)]
+        views_ = [JobView(job, store.allocations(db, job.id)) for job in _select_jobs(jobs, meant)]
         for view in views_:
             view.dependency = first_come.dependency_shown(db, view.job)
     if views_:
@@ -305,7 +305,7 @@ def _jobs(word: str) -> Shown:
     return [], ""
 
 
-def _meant(jobs: list[Job], meant: JobWord | None) -> list[Job]:
+def _select_jobs(jobs: list[Job], meant: JobWord | None) -> list[Job]:
     """Sort jobs as Slurm does: the row with the array's own number first, then the newest first."""
     if meant is None:
         return jobs

@@ -1,4 +1,4 @@
-"""Upkeep of the queue: ends dead jobs, allots nodes, starts supervisors and the dispatcher.
+"""Upkeep of the queue: notices dead nodes and supervisors, allots nodes and starts supervisors.
 
 Every command imports this module. Imports that only some commands need are made where they are
 used.
@@ -102,7 +102,7 @@ def end_dead_jobs() -> bool:
 
 def _end_dead_job(job: Job) -> bool:
     """End a dead job. Return False if its supervisor may still start, or the job has changed."""
-    if not job.supervisor_pid and not job.completing and _may_come_up(job):
+    if not job.supervisor_pid and not job.completing and _may_still_start(job):
         return False
     from course_lib.box import state_folder
     from course_lib.box.queue import state
@@ -114,7 +114,7 @@ def _end_dead_job(job: Job) -> bool:
     return state.record_dead_supervisor(job)
 
 
-def _may_come_up(job: Job) -> bool:
+def _may_still_start(job: Job) -> bool:
     """Return True if a missing supervisor may still start. Start it again if that may help."""
     age_s = time.time() - job.start_s
     may_start = -GRACE_S < age_s < GIVE_UP_S  # not after the clock was set back

@@ -63,7 +63,7 @@ def _compile(path: str, nodes: str, place: int) -> bool:
     return True
 
 
-def added_to(environment: dict[bytes, bytes], path: str) -> dict[bytes, bytes]:
+def with_preload(environment: dict[bytes, bytes], path: str) -> dict[bytes, bytes]:
     """Return the environment with the library before other libraries that the program preloads."""
     if not path:
         return environment

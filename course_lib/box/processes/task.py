@@ -69,7 +69,7 @@ def become_process(
         roles.die_with_parent(parent)
     numbered = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
     if plan.separate or plan.names_library:
-        environment = host_names.added_to(numbered, plan.names_library)
+        environment = host_names.with_preload(numbered, plan.names_library)
     else:
         environment = host_names.on_loopback(numbered)
     os.umask(order.umask)

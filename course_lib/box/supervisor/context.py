@@ -60,7 +60,7 @@ ENDED = "ended"
 
 @dataclass
 class Outcome:
-    """The current knowledge about how the job ends."""
+    """The final state and exit code of the job, whether it ends by itself or is cancelled."""
 
     # Why the job is being ended, as its log says; empty while the job runs.
     decided: str = ""

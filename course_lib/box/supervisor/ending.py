@@ -1,4 +1,4 @@
-"""The end of a job: by itself, by a cancel, at its time limit or after a node failure."""
+"""The end of a job, with its state and exit code: by itself, by a cancel or at its time limit."""
 
 from __future__ import annotations
 

@@ -149,15 +149,15 @@ class Supervisor:
             return self.loop.stop()
         self.listener = listener
         loop.on_input(self.listener, self._accept)
-        loop.on_input(context.processes.line, self._on_message_of_first)
+        loop.on_input(context.processes.line, self._on_dead_node)
         loop.every(LOOK_S, self._look)
         self.ending.set_alarms()
         if self.script:
             self.script.start()
         else:
-            loop.after(ATTACH_S, self._nobody_came)
+            loop.after(ATTACH_S, self._cancel_if_unattached)
 
-    def _on_message_of_first(self) -> None:
+    def _on_dead_node(self) -> None:
         """End the job if its first process, and therefore every process, has died."""
         try:  # a message here reports the end of a step daemon, which also reports its end itself
             messages.receive(self.context.processes.line)
@@ -189,7 +189,7 @@ class Supervisor:
             self.ending.on_stop = revoked
         self.loop.on_input(connection, left)
 
-    def _nobody_came(self) -> None:
+    def _cancel_if_unattached(self) -> None:
         if not self.attached:
             self.ending.cancel()
 

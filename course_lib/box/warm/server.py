@@ -71,7 +71,7 @@ class Server:
         environment = {ALLOCATOR: NO_SHELF, ROOM: EMPTY, **os.environb}
         if probe.describe(box)[0] == probe.FLAT:
             library = host_names.library(box, probe.stamp())
-            environment = host_names.added_to(environment, library)
+            environment = host_names.with_preload(environment, library)
         if environment != dict(os.environb):
             os.execve(sys.executable, sys.orig_argv, environment)
         del os.environb[ROOM]

@@ -94,7 +94,7 @@ def _answer(given: argparse.Namespace) -> int:
     }
     chosen = given.explain or given.flags or given.script
     if chosen:
-        print(_of_one(given, found, chosen))
+        print(_layout_text(given, found, chosen))
         return 0
     table = plan.campaigns(found, given.tokens, given.top, **costs)
     table.index += 1
@@ -116,7 +116,7 @@ def _answer(given: argparse.Namespace) -> int:
     return 0
 
 
-def _of_one(given: argparse.Namespace, found: plan.layout_search.Found, number: int) -> str:
+def _layout_text(given: argparse.Namespace, found: plan.layout_search.Found, number: int) -> str:
     if number > len(found.fitting):
         raise LabError(
             _("layout {number} does not exist; {most} fit", number=number, most=len(found.fitting))

@@ -17,7 +17,7 @@ from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.workspace import plain
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import is_truth_value, shown
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.plan import Layout, Model
 from course_lib.plan.numbers import real, unboxed, whole
 from course_lib.words import N_, _
@@ -39,7 +39,7 @@ DIRECTIVE = re.compile(r"[a-z][a-z0-9-]*")
 SHOWN_OF_A_VALUE = 60
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("recipe", "__init__", only_failures=True)
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Recipe:

@@ -13,7 +13,7 @@ from course_lib.lab.job import quote
 from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
 from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import RunPaths, folder_name
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -25,7 +25,7 @@ NOT_WHAT_IS_RUN = ("note", "model", "layout", "made_by", "keywords")
 IN_THE_JOB = RunPaths(Path("$COURSE_RUN_DIR"))
 
 
-@answers_misspelt
+@suggests_similar_names
 @dataclass(frozen=True)
 class Script:
     """The text of a job's script. A notebook shows it with syntax colours."""

@@ -22,7 +22,7 @@ from course_lib.lab.job.recipe import (
 )
 from course_lib.lab.workspace import account
 from course_lib.mistakes.arguments import explained_methods
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.words import _
 
 PRESETS = Path(__file__).parent / "sites"
@@ -34,7 +34,7 @@ KINDS = ("cpu", "cuda", "rocm")
 PLACE = ("workspace", "programs", "data", "path", "recorded")
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("site", "__init__", only_failures=True)
 @dataclass(frozen=True, kw_only=True)
 class Site:

@@ -384,6 +384,6 @@ def pace_line() -> re.Match[str] | None:
     return PACE.search(Slurm().call("scontrol", "show", "node"))
 
 
-def told_pace() -> float:
+def slot_pace() -> float:
     told = pace_line()
     return float(told["factor"]) if told else 1.0

@@ -74,13 +74,13 @@ def select(
     for one in which:
         if isinstance(one, Unfinished):
             continue
-        found = [run for run in runs if _is_meant(run, one)]
+        found = [run for run in runs if _matches(run, one)]
         chosen |= {id(run): run for run in found}
         unknown += [] if found else [_("no run {one!r} here", one=one)]
     return list(chosen.values()), unknown
 
 
-def _is_meant(run: Run, one: Run | str | int) -> bool:
+def _matches(run: Run, one: Run | str | int) -> bool:
     """Return True if `one` means this run. Job ids repeat between clusters and recordings."""
     if isinstance(one, Run):
         return run.folder == one.folder

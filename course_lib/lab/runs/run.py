@@ -22,7 +22,7 @@ from course_lib.lab.recorded.machine import recorded_words
 from course_lib.lab.watching import progress, watch
 from course_lib.lab.workspace import RunPaths, plain
 from course_lib.mistakes.arguments import explained_methods
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.words import N_, _
 
 # Interval at which `wait` checks for the exit code file. The check costs almost nothing.
@@ -50,7 +50,7 @@ RECORDED = {
 }
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("run", "require", "wait", "watch", "tail", "cancel")
 class Run:
     """A submitted run. `state` is Slurm's word, and `reason` explains it. `log`, `memory`,

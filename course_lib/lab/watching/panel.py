@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.slurm import Status
-from course_lib.lab.watching.progress import Clock, Progress, details, doing, duration
+from course_lib.lab.watching.progress import Clock, Progress, activity, details, duration
 from course_lib.words import _
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Panel:
             f'<div style="white-space:nowrap">{escape(label)}<br><b>{escape(value)}</b></div>'
             for label, value in [*self._times(status, progress), *details(progress)]
         )
-        at = doing(self._run, status, progress) if progress.iteration is None else ""
+        at = activity(self._run, status, progress) if progress.iteration is None else ""
         self._numbers.value = f'<div style="{ROW}">{cells}</div><div>{escape(at)}</div>'
         self._load.value = self._looks()
 

@@ -122,7 +122,7 @@ def last_words(log: Path) -> str:
     return last if len(last) <= SHOWN_OF_A_LINE else f"{last[: SHOWN_OF_A_LINE - 1]}…"
 
 
-def doing(run: Run, status: Status, progress: Progress) -> str:
+def activity(run: Run, status: Status, progress: Progress) -> str:
     """Return a running job's iteration, or before the first one the last line of its log."""
     if status.ended or status.waiting:
         return ""

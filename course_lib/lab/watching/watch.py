@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.front_end import in_notebook, interactive, is_plain
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.queue.slurm import UNKNOWN, Status
-from course_lib.lab.watching.progress import Clock, Follower, Progress, doing, last_line
+from course_lib.lab.watching.progress import Clock, Follower, Progress, activity, last_line
 from course_lib.words import _
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class OneLine:
         """Show a line such as `dp4: running, iteration 8 of 12 (34 s, about 16 s left)`."""
         if time.monotonic() < self._begin_s:
             return
-        at = doing(self._run, status, progress)
+        at = activity(self._run, status, progress)
         words = f"{status.words}, {at}" if at else status.words
         times = self._clock.words(status, progress)
         self._write(_("{name}: {words} ({times})", name=self._run.name, words=words, times=times))

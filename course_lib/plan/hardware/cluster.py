@@ -8,7 +8,7 @@ from typing import Any
 
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.plan.checks import (
     MOST_PARTS,
     PlanError,
@@ -32,7 +32,7 @@ _MAY_BE_UNKNOWN = (
 )
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("device", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Device:
@@ -158,7 +158,7 @@ class Tier:
         keep_numbers(self, "share", above=True)
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("cluster", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Cluster:

@@ -52,7 +52,7 @@ class _Place:
         return not (self.first(step) if step.phase == "forward" else self.last(step))
 
 
-def held_by(sizes: StageSizes) -> Held:
+def held_activations(sizes: StageSizes) -> Held:
     layout = sizes.layout
     return at_peak(
         layout.schedule, layout.pipeline, sizes.stage, layout.micro_batches, layout.virtual

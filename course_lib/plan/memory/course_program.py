@@ -6,7 +6,7 @@ peak is in the optimizer step."""
 
 from __future__ import annotations
 
-from course_lib.plan.memory.course_messages import held_by, messages
+from course_lib.plan.memory.course_messages import held_activations, messages
 from course_lib.plan.memory.course_sizes import LOSS_ROWS, WIDE, Parts, StageSizes
 from course_lib.plan.memory.course_zero_bubble import deferred, weights_at_last
 from course_lib.plan.schedules.costs import alive
@@ -65,7 +65,7 @@ def _waiting(sizes: StageSizes, kept: float) -> tuple[float, float]:
     """Return bytes of micro-batches that wait for their backward pass, and of messages."""
     activations, temporary = alive(sizes.layout, sizes.stage) * kept, 0.0
     if sizes.layout.pipeline > 1:
-        held = held_by(sizes)
+        held = held_activations(sizes)
         for more in (messages, deferred):
             kept_more, passing_more = more(sizes, held)
             activations, temporary = activations + kept_more, temporary + passing_more

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.plan.memory.course_messages import Held, held_by, messages
+from course_lib.plan.memory.course_messages import Held, held_activations, messages
 from course_lib.plan.memory.course_sizes import LOSS_ROWS, WIDE, Parts, StageSizes
 
 # Rows per micro-batch: the gradient that starts its backward pass; on the last stage also the
@@ -50,7 +50,7 @@ def weights_at_last(sizes: StageSizes) -> Parts:
     word matrix's gradient in bf16 and adds it in float32, with another micro-batch deferred."""
     if sizes.layout.precision != "bf16":
         return 0.0, 0.0, 0.0
-    held = held_by(sizes)
+    held = held_activations(sizes)
     inputs, gradients = _put_off(sizes)
     waiting = held.deferred + 1
     product = sizes.word_matrix * (sizes.element + WIDE)

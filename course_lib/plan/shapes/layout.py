@@ -7,7 +7,7 @@ from typing import Any
 
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.plan.checks import (
     MOST_PARTS,
     PlanError,
@@ -35,7 +35,7 @@ STAGES = ("even", "nearly-even", "ends-count", "by-cost")
 DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("layout", "__init__", "check", only_failures=True)
 @dataclass(frozen=True)
 class Layout:

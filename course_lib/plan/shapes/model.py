@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from course_lib.mistakes.arguments import explained_methods
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.plan.checks import (
     MOST_PARTS,
     PlanError,
@@ -109,7 +109,7 @@ class Matrix(NamedTuple):
     split: str
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("model", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Model:

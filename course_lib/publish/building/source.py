@@ -1,4 +1,4 @@
-"""Read a lesson: a Python file of `# %%` cells, the percent format of many editors.
+"""Read a lesson: `# %%` cells (the percent format), their tags, and which of them are hidden.
 
 A cell begins with a line such as
 

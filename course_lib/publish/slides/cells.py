@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.publish.slides import results, slide_html
-from course_lib.publish.slides.prose import told_as
+from course_lib.publish.slides.prose import as_html
 from course_lib.publish.slides.slide import Slide
 from course_lib.words import label
 
@@ -29,7 +29,7 @@ def drawn(source: str, outputs: list[Any]) -> list[Slide]:
             return []
         return [
             Slide(
-                "", "figure", "", slide_html.picture(one, alt), [], told_as(alt), is_measured=True
+                "", "figure", "", slide_html.picture(one, alt), [], as_html(alt), is_measured=True
             )
             for one, alt in still
         ]

@@ -118,7 +118,7 @@ class Teller:
         if call := (self.titles.wishes(cell.id) or {}).get("moving"):
             kind, story = "moving", results.stories(f"show.moving.{call}")[0]
             body = slide_html.moving(results.frames(story))
-        alt = prose.told_as(found["alt"])
+        alt = prose.as_html(found["alt"])
         self._add(Slide(cell.id, kind, self.titles.of(cell.id), body, in_words=alt))
 
     def _question(self, cell: Cell, block: Block) -> Slide:

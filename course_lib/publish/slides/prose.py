@@ -116,6 +116,6 @@ def as_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def told_as(text: str) -> str:
+def as_html(text: str) -> str:
     """Escape printed output for HTML."""
     return escape(text, quote=False)

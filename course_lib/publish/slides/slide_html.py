@@ -9,7 +9,7 @@ from html import escape
 from course_lib.lab.job.script import CODE_STYLE
 from course_lib.publish.slides import prose
 from course_lib.publish.slides.marks import column_name, marks
-from course_lib.publish.slides.prose import told_as
+from course_lib.publish.slides.prose import as_html
 from course_lib.publish.slides.results import Measured
 from course_lib.words import _
 
@@ -63,7 +63,7 @@ def question(parts: Sequence[str]) -> str:
 
 
 def write_down(choices: Sequence[str]) -> str:
-    asked, words = _("Write down your guess"), "; ".join(map(told_as, choices))
+    asked, words = _("Write down your guess"), "; ".join(map(as_html, choices))
     return f'<p class="write-down"><b>{asked}</b> <span>{words}</span></p>'
 
 
@@ -102,8 +102,8 @@ def terminal(command: str, printed: str, most: int = 18) -> str:
     lines = printed.expandtabs().split("\n")
     if len(lines) > most:
         lines = [*lines[: most - 1], "…"]
-    prompt = f"<b>$ {told_as(command.removeprefix('!').strip())}</b>\n" if command else ""
-    shown = told_as("\n".join(lines))
+    prompt = f"<b>$ {as_html(command.removeprefix('!').strip())}</b>\n" if command else ""
+    shown = as_html("\n".join(lines))
     return f'<pre class="terminal">{prompt}{shown}</pre>'
 
 
@@ -132,7 +132,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def _row(tag: str, row: Sequence[str], kinds: Sequence[str]) -> str:
     cells = zip(row, kinds, strict=True)
-    return f"<tr>{''.join(f'<{tag}{kind}>{told_as(cell)}</{tag}>' for cell, kind in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}{kind}>{as_html(cell)}</{tag}>' for cell, kind in cells)}</tr>"
 
 
 def _without_count(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
@@ -159,12 +159,12 @@ def numbers(claims: Sequence[Measured]) -> str:
 def _number(claim: Measured) -> str:
     kind = "" if claim.holds else " not-here"
     value = _value(claim)
-    is_plain = not claim.bounds or value != told_as(claim.value)
-    bounds = "" if is_plain else f" <small>{told_as(claim.bounds)}</small>"
+    is_plain = not claim.bounds or value != as_html(claim.value)
+    bounds = "" if is_plain else f" <small>{as_html(claim.bounds)}</small>"
     bounds += "" if claim.holds else f" {_('(not so in this run)')}"
     return (
         f'<div class="number{kind}"><span class="value">{_with_unit(value)}</span>'
-        f'<span class="what">{told_as(claim.text)}{bounds}</span></div>'
+        f'<span class="what">{as_html(claim.text)}{bounds}</span></div>'
     )
 
 
@@ -180,7 +180,7 @@ def _value(claim: Measured) -> str:
     number, space, unit = claim.value.partition(" ")
     if "e+0" in number:
         number = f"{float(number):g}"
-    return told_as(f"{number}{space}{unit}")
+    return as_html(f"{number}{space}{unit}")
 
 
 def _with_unit(value: str) -> str:
@@ -191,7 +191,7 @@ def claims_in_words(claims: Sequence[Measured]) -> str:
     lines = []
     for claim in claims:
         there = _("{value}, claimed: it {bounds}", value=claim.value, bounds=claim.bounds)
-        lines.append(f"- {told_as(f'{claim.text}: {there}')}")
+        lines.append(f"- {as_html(f'{claim.text}: {there}')}")
     return _("What the lesson claims:") + "\n\n" + "\n".join(lines)
 
 
@@ -199,7 +199,7 @@ def recap(
     claims: Sequence[Measured], terms: Sequence[str], exercises: Sequence[tuple[str, str]]
 ) -> str:
     rows = "".join(
-        f'<tr><td class="value">{_value(claim)}</td><td>{told_as(claim.text)}</td></tr>'
+        f'<tr><td class="value">{_value(claim)}</td><td>{as_html(claim.text)}</td></tr>'
         for claim in claims[:MOST_CLAIMS]
     )
     more = len(claims) - MOST_CLAIMS
@@ -232,6 +232,6 @@ def _short(text: str, most: int = 130) -> str:
 
 def plain_table(rows: Sequence[Sequence[str]]) -> str:
     lines = "".join(
-        "<tr>" + "".join(f"<td>{told_as(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{as_html(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     return f"<table>{lines}</table>"

@@ -61,17 +61,17 @@ def localized_sentences(
     }
     return {
         name: {
-            **{cell: _said(number_of(Path(name)), cell, told, known) for cell, told in own.items()},
+            **{cell: _text(number_of(Path(name)), cell, told, known) for cell, told in own.items()},
             "guesses": guesses,
         }
         for name, own in sentences.items()
     }
 
 
-def _said(number: str, cell: str, told: Any, known: Translations) -> Any:
+def _text(number: str, cell: str, told: Any, known: Translations) -> Any:
     """Translate one entry: a title, a table with a title, the terms, or false for no slide."""
     if isinstance(told, Mapping) and "title" in told:
-        return {**told, "title": _said(number, cell, told["title"], known)}
+        return {**told, "title": _text(number, cell, told["title"], known)}
     if isinstance(told, list):
         said = known.of(Wanted(", ".join(told), at_slide(number, cell), ""))
         return said.split(", ") if said else told

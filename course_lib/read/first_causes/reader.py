@@ -40,7 +40,7 @@ def _details(first: FailureLine, same: list[FailureLine]) -> dict[str, Any]:
         for name, pattern in _FINGERPRINT.items():
             if match := pattern.search(first.details.get(text, "")):
                 found[side + name] = _value(name, match[1])
-    return found | _odd_one(same)
+    return found | _differing_rank(same)
 
 
 def _value(name: str, text: str) -> Any:
@@ -49,7 +49,7 @@ def _value(name: str, text: str) -> Any:
     return int(text) if text.isdecimal() else text
 
 
-def _odd_one(same: list[FailureLine]) -> dict[str, int]:
+def _differing_rank(same: list[FailureLine]) -> dict[str, int]:
     """Return the rank that differs. Each rank names the first rank, counted from 0, that differs
     from it. The ranks before it are equal. Two equal ranks outvote one."""
     for event in same:

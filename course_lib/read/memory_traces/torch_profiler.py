@@ -38,10 +38,10 @@ def from_trace(trace: Trace) -> list[MemoryTimeline]:
     by_device: dict[tuple[int, int], list[tuple[float, Arguments]]] = defaultdict(list)
     for time, item in trace.memory:
         by_device[item.device_type, item.device].append((time, item))
-    return [_of_device(trace, key, rows) for key, rows in sorted(by_device.items())]
+    return [_device_timeline(trace, key, rows) for key, rows in sorted(by_device.items())]
 
 
-def _of_device(
+def _device_timeline(
     trace: Trace, key: tuple[int, int], rows: list[tuple[float, Arguments]]
 ) -> MemoryTimeline:
     import pandas as pd

@@ -50,7 +50,7 @@ def memory(timeline: Any) -> Picture:
         axes.set_title(_("Memory of {line}", line=whose(line, device=True)), pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
         legend_below(axes, _phase_key([line], named))
-        return page.picture(_("Stacked area chart of memory over time. {line}", line=said_of(line)))
+        return page.picture(_("Stacked area chart of memory over time. {line}", line=peak_of(line)))
 
 
 def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
@@ -66,7 +66,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
     with sheet(height_in=2.6 * rows + 0.9) as page:
         panels = page.panels(rows, columns, sharey=True)
         for place, (axes, line) in enumerate(zip(panels, drawn, strict=False)):
-            _one_of_several(axes, line, top, whose(line, several), names_limit=place == 0)
+            _compared_run(axes, line, top, whose(line, several), names_limit=place == 0)
             if place % columns:
                 axes.set_ylabel("")
         for axes in panels[len(drawn) :]:
@@ -78,13 +78,13 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
         return page.picture(
             _(
                 "Memory over time of several ranks side by side. {value}{rest}",
-                value=" ".join(said_of(line) for line in drawn),
+                value=" ".join(peak_of(line) for line in drawn),
                 rest=rest,
             )
         )
 
 
-def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_limit: bool) -> None:
+def _compared_run(axes: Axes, line: Any, top_bytes: float, name: str, names_limit: bool) -> None:
     scale, _unused = _stack(axes, line, unit_for_bytes=top_bytes)
     _tint(axes, line, named=False)
     if _near(line, line.limit_bytes):
@@ -123,7 +123,7 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0, by: str = "time") -> 
         return page.picture(
             _(
                 "Memory over time of several runs. {value}",
-                value=" ".join((f"{name}: {said_of(line)}" for name, line in lines.items())),
+                value=" ".join((f"{name}: {peak_of(line)}" for name, line in lines.items())),
             )
         )
 
@@ -332,7 +332,7 @@ def span_us(line: Any) -> float:
     return float(line.time_us[-1] - line.time_us[0]) if len(line.time_us) else 0.0
 
 
-def said_of(line: Any) -> str:
+def peak_of(line: Any) -> str:
     scale, unit = tables.byte_scale(line.peak_bytes)
     divisor, time_unit = tables.time_scale(span_us(line))
     at = tables.quantity((line.peak_time_us - zero_us(line)) / divisor, time_unit)

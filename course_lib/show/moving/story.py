@@ -59,7 +59,7 @@ class Story:
         columns = min(columns or (3 if widest <= 7.5 else 2), len(chosen))
         rows = -(-len(chosen) // columns)
         shape = max(self.frames[n].scene.height / self.frames[n].scene.width for n in chosen)
-        words = {n: self._told(n, characters=round(120 / columns)) for n in chosen}
+        words = {n: self._frame_text(n, characters=round(120 / columns)) for n in chosen}
         head_in = 0.3 + CAPTION_LINE_IN * max(text.count("\n") for text in words.values())
         height_in = min(rows * (8.0 / columns * shape + head_in + 0.12), 13.0)
         with sheet(height_in, layout="none") as page:
@@ -98,7 +98,7 @@ class Story:
         places = {round(index * (len(major) - 1) / (most - 1)) for index in range(most)}
         return [major[place] for place in sorted(places)]
 
-    def _told(self, number: int, characters: int) -> str:
+    def _frame_text(self, number: int, characters: int) -> str:
         frame = self.frames[number]
         lines = wrap(frame.text, characters) if self.is_told else []
         return "\n".join([f"{number + 1}. {frame.title}", *lines])

@@ -66,7 +66,7 @@ def topology(log: Any) -> Picture:
     if len(ranks) > MOST_DRAWN:
         notes.append(_("The first {drawn} of {ranks} ranks", drawn=MOST_DRAWN, ranks=len(ranks)))
     note = "\n".join(line for each in notes for line in textwrap.wrap(each, TITLE_CHARACTERS))
-    said = f"{note}\n{_said(ranks, hosts, links)}"
+    said = f"{note}\n{_alt_text(ranks, hosts, links)}"
     shown = set(ranks[:MOST_DRAWN])
     links = [link for link in links if shown.issuperset((link.first, link.second))]
     return _drawn(ranks[:MOST_DRAWN], hosts, links, (note, said))
@@ -298,7 +298,7 @@ def links_of(matrix: pd.DataFrame) -> Iterator[Link]:
             yield Link(source, destination, transport, both_ways)
 
 
-def _said(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
+def _alt_text(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
     nodes = list(dict.fromkeys(hosts.values()))
     parts = [
         _(

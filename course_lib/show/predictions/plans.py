@@ -100,10 +100,10 @@ def layouts(found: Found) -> Picture:
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         legend_below(axes)
-        return page.picture(_said(points, capacity_gib))
+        return page.picture(_alt_text(points, capacity_gib))
 
 
-def _said(points: pd.DataFrame, capacity_gib: float) -> str:
+def _alt_text(points: pd.DataFrame, capacity_gib: float) -> str:
     fitting = points[points.fits]
     best = fitting.nsmallest(1, "iteration_s")
     ending = (

@@ -39,8 +39,8 @@ def monitor(recorded: Any) -> Picture:
                     "{name} {label}: mean {y}, highest {y2}",
                     name=name,
                     label=label,
-                    y=_of_finite(np.mean, y),
-                    y2=_of_finite(np.max, y),
+                    y=_finite_statistic(np.mean, y),
+                    y2=_finite_statistic(np.max, y),
                 )
                 for name, _unused, y in lines
             ]
@@ -70,16 +70,16 @@ def monitor_panel(recorded: Any) -> str:
 
 def _busy(recorded: Any) -> Iterator[Line]:
     columns = ("utilisation_percent", "slot_percent", "cpu_percent")
-    return _of_devices_or_ranks(recorded, columns)
+    return _load_lines(recorded, columns)
 
 
 def _memory(recorded: Any) -> Iterator[Line]:
     columns = ("memory_used_bytes", "memory_bytes", "memory_used_bytes")
-    for name, x, y in _of_devices_or_ranks(recorded, columns):
+    for name, x, y in _load_lines(recorded, columns):
         yield name, x, y / 2**30
 
 
-def _of_devices_or_ranks(recorded: Any, columns: tuple[str, str, str]) -> Iterator[Line]:
+def _load_lines(recorded: Any, columns: tuple[str, str, str]) -> Iterator[Line]:
     """Return lines of the devices if measured, else of the ranks, else of the nodes' processors."""
     devices, ranks, load = (_table(recorded, name) for name in ("devices", "ranks", "load"))
     of_device, of_rank, of_node = columns
@@ -127,7 +127,7 @@ def _draw(axes: Axes, label: str, lines: list[Line]) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
-def _of_finite(statistic: Any, y: Any) -> str:
+def _finite_statistic(statistic: Any, y: Any) -> str:
     finite = y[np.isfinite(y)]
     return tables.quantity(float(statistic(finite))) if len(finite) else "unknown"
 

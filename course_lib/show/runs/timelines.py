@@ -77,7 +77,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
             _(
                 "Timeline, ranks shown: {shown}. {spans}",
                 shown=len(shown),
-                spans=_said(spans, divisor, unit),
+                spans=_alt_text(spans, divisor, unit),
             )
         )
 
@@ -145,7 +145,7 @@ def _block(
                 )  # fmt: skip
 
 
-def _said(spans: pd.DataFrame, divisor: float, unit: str) -> str:
+def _alt_text(spans: pd.DataFrame, divisor: float, unit: str) -> str:
     took = (spans["end_us"] - spans["begin_us"]).groupby(spans["kind"]).sum() / divisor
     parts = took.sort_values(ascending=False).head(NAMED).items()
     return "; ".join(f"{name} {tables.quantity(float(time), unit)}" for name, time in parts) + "."

@@ -19,7 +19,7 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.queue.records import Record
 from course_lib.lab.workspace import plain, write_json
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.teach.challenge import text
 from course_lib.words import _
 
@@ -37,7 +37,7 @@ SAMPLES = 1024
 JUDGEMENT_FILE = "judgement.json"
 
 
-@answers_misspelt
+@suggests_similar_names
 @dataclass(frozen=True, repr=False)
 class Score:
     """Figures of a run.

@@ -11,7 +11,7 @@ from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.lab.lab import Lab
 from course_lib.mistakes.arguments import explained, explained_methods
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.mistakes.names import suggests_similar_names
 from course_lib.plan.numbers import real
 from course_lib.plan.shapes.model import Model
 from course_lib.teach.challenge import board, text
@@ -29,7 +29,7 @@ FIXED = ("data_path", "split", "seq_length", "load", "finetune", "mock_data", "v
          "vocab_file", "merge_file", "save", "environment")  # fmt: skip
 
 
-@answers_misspelt
+@suggests_similar_names
 @explained_methods("task", "recipe", "score", "enter", takes_gaps=True)
 @explained_methods("task", "model")
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ MAY_DIFFER = (
 )  # fmt: skip
 
 
-def trains_as(
+def same_training(
     check: Checklist, mine: Recipe, other: Recipe, name: str, but: Iterable[str] = ()
 ) -> None:
     """Check that two recipes differ only in `but` and in flags that leave results comparable."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from course_lib.teach.answers import EXACT, Amount, close
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import trains_as
+from course_lib.teach.checks.common import same_training
 from course_lib.teach.trials.judge import tried
 from course_lib.words import N_, _
 
@@ -32,7 +32,7 @@ def ex01_chunks(run: Any, before: Any) -> None:
         check.started(before, PROGRAM, _("the run with the archive"))
         if not run.origin:  # the files of a recorded run lie where it ran
             _are_packed(check, run)
-        trains_as(check, run.recipe, before.recipe, before.name, but=("--data",))
+        same_training(check, run.recipe, before.recipe, before.name, but=("--data",))
         logs = [check.left(one, "log").epochs for one in (run, before)]
         winds = [epochs["persistence_rmse_m_s"].dropna() for epochs in logs]
         check.needs(

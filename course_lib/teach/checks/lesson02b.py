@@ -10,7 +10,7 @@ from course_lib.teach.trials import verdict
 from course_lib.teach.trials.edits import EDITS, LOADS, ON_FEWER, waits_alone
 from course_lib.teach.trials.job import script_edits
 from course_lib.teach.trials.job.false_cluster import rehearse
-from course_lib.teach.trials.judge import came_through
+from course_lib.teach.trials.judge import check_trial
 from course_lib.teach.trials.verdict import Seen
 from course_lib.words import N_, _
 
@@ -26,17 +26,17 @@ def ex02b_program(run: Any) -> None:
     with Checklist("02b.1") as check:
         trial = verdict.trial_of(check, run, "edits")
         seen = Seen(trial, len(trial.ranks))
-        guilty = _guilty(seen)
+        guilty = _missing_edit(seen)
         if trial.all("cannot load", "not own work", "printed") or (seen.error and guilty is None):
-            _ended_badly(check, seen, run)
+            _check_failed_run(check, seen, run)
         for number, edit in EDITS.items():
             said = edit.judge(seen)
             if number == guilty:
                 check.unless(not said, _line(number), hint=seen.error)
-            elif said is None and number < (guilty or _came_to(seen)):
+            elif said is None and number < (guilty or _last_edit_reached(seen)):
                 continue
             if said is None:
-                _ended_badly(check, seen, run)
+                _check_failed_run(check, seen, run)
                 check.refuse(
                     _line(number),
                     _("No sign of this edit. {last_lines}", last_lines=run.last_lines()),
@@ -45,7 +45,7 @@ def ex02b_program(run: Any) -> None:
                 not said, _line(number), hint=_("Edit {number}: {said}", number=number, said=said)
             )
         fewer = _on_fewer(trial)
-        _ended_badly(check, seen, run, fewer)
+        _check_failed_run(check, seen, run, fewer)
         check.that(not fewer, FEWER, hint=fewer)
 
 
@@ -72,23 +72,23 @@ def _on_fewer(trial: verdict.Trial) -> str:
     )
 
 
-def _came_to(seen: Seen) -> int:
+def _last_edit_reached(seen: Seen) -> int:
     """Return the edit that the program has reached: the last one if it loaded its file, else 0."""
     return max(EDITS) if any(seen.of("loaded")) else 0
 
 
-def _ended_badly(check: Checklist, seen: Seen, run: Any, on_fewer: str = "") -> None:
+def _check_failed_run(check: Checklist, seen: Seen, run: Any, on_fewer: str = "") -> None:
     alone = waits_alone(seen)
     check.unless(bool(alone), _("all ranks join the same collectives"), hint=alone)
     check.unless(bool(on_fewer), FEWER, hint=on_fewer)
-    came_through(check, seen.trial, run)
+    check_trial(check, seen.trial, run)
 
 
 def _line(number: int) -> str:
     return f"{number:2} {EDITS[number].does}"
 
 
-def _guilty(seen: Seen) -> int | None:
+def _missing_edit(seen: Seen) -> int | None:
     """Return the edit whose absence caused the error that ended the program; else None."""
     if seen.error and any(seen.of("not loaded")):
         return LOADS
@@ -121,7 +121,7 @@ def ex02b_script(run: Any) -> None:
                 hint=_("Edit {number}: {said}", number=number, said=said),
             )
         check.ended_well(run, _("the job"))
-        times = script_edits.times_told(run.text)
+        times = script_edits.count_epoch_lines(run.text)
         check.that(
             times == 1,
             _("one model was trained, and each epoch is reported once"),

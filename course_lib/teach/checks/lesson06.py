@@ -8,7 +8,7 @@ from course_lib.lab.job.recipe import DEVICE_MEMORY
 from course_lib.lab.job.recipes import gpt
 from course_lib.teach.answers import EXACT, Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import MIB, trains_as, whole_flag
+from course_lib.teach.checks.common import MIB, same_training, whole_flag
 from course_lib.words import _
 
 TOKENS, DEVICES, MEMORY_MIB, APART = 256, 2, 160, 2
@@ -58,7 +58,7 @@ def _same_question(check: Checklist, run: Any, name: str) -> None:
         "plain", nodes=DEVICES, gpus_per_node=1, micro_batch=1, seq_length=TOKENS,
         max_position_embeddings=TOKENS, device_memory_gib=MEMORY_MIB / 1024,
     )  # fmt: skip
-    trains_as(check, run.recipe, wanted, "`tried(…)`", but=(MICRO_BATCH, GLOBAL_BATCH))
+    same_training(check, run.recipe, wanted, "`tried(…)`", but=(MICRO_BATCH, GLOBAL_BATCH))
     asked, limit = run.recipe.environment.get(DEVICE_MEMORY), MEMORY_MIB * MIB
     original = _(
         "The exercise keeps the original device. Use wall(…) with the original MEMORY_MIB."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import MIB, memory_of_rank_0, trains_as, whole_flag
+from course_lib.teach.checks.common import MIB, memory_of_rank_0, same_training, whole_flag
 from course_lib.teach.trials.judge import tried
 from course_lib.words import N_, _
 
@@ -21,7 +21,7 @@ def ex09_fits(run: Any, keep: Any, room: object) -> None:
         runs = {"fits_run": run, "keep": keep}
         for name, one in runs.items():
             check.started(one, "pretrain_gpt.py", _("the run `{name}`", name=name))
-        trains_as(check, run.recipe, keep.recipe, "`keep`", but=(GRANULARITY, METHOD, LAYERS))
+        same_training(check, run.recipe, keep.recipe, "`keep`", but=(GRANULARITY, METHOD, LAYERS))
         flags = run.recipe.flags
         whole = _("Which run keeps nothing of a layer except its input?")
         check.equal(flags.get(GRANULARITY), "full", GRANULARITY, hint=whole)

@@ -8,7 +8,7 @@ from course_lib.lab.job.recipes import gpt
 from course_lib.plan import Layout, of_iteration, preset, training_days
 from course_lib.teach.answers import EXACT, Amount, close, number_in
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import MIB, memory_of_rank_0, trains_as
+from course_lib.teach.checks.common import MIB, memory_of_rank_0, same_training
 from course_lib.teach.functions import is_function, returned
 from course_lib.words import N_, _
 
@@ -206,7 +206,7 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
         layout = gpt.layout(run.recipe)
         only = _("Which value shards the optimizer state only?")
         check.equal(layout.zero, 1, "zero", hint=only)
-        trains_as(check, run.recipe, target.recipe, "`target`", but=ZERO)
+        same_training(check, run.recipe, target.recipe, "`target`", but=ZERO)
         how = _("Give the recipe memory=(7, 8), like the recipe of the exercise.")
         after = memory_of_rank_0(check, run, _("the run `sharded`"), how).peak_bytes / MIB
         before = memory_of_rank_0(check, target, _("the run `target`"), how)

@@ -66,7 +66,7 @@ class Diagnosis:
             is_right = place in ("all", "disk") or (place == "node" and not self.ranks)
         else:
             said = _("rank {rank}", rank=", ".join(map(str, sorted(self.ranks))))
-            is_right = self.ranks <= self._ranks_that_have_it(place)
+            is_right = self.ranks <= self._faulty_ranks(place)
             hint = f"{hint} {_('If no single rank has the fault, give None.')}"
         check.that(is_right, said, hint=hint)
 
@@ -81,7 +81,7 @@ class Diagnosis:
         if not self.nodes or self.nodes == set(names):
             said, is_right = _("no single node has the fault"), place in ("all", "disk")
         else:
-            ranks = self._ranks_that_have_it(place)
+            ranks = self._faulty_ranks(place)
             said = _("node {node}", node=", ".join(self.nodes))
             is_right = self.nodes == {
                 names[min(rank // per_node, len(names) - 1)] for rank in ranks
@@ -89,7 +89,7 @@ class Diagnosis:
             hint = f"{hint} {_('If no single node has the fault, give None.')}"
         check.that(is_right, said, hint=hint)
 
-    def _ranks_that_have_it(self, place: str) -> set[int]:
+    def _faulty_ranks(self, place: str) -> set[int]:
         if place == "all":
             return set()
         if place in ("rank 0", "disk"):

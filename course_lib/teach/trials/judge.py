@@ -48,7 +48,7 @@ def tried(exercise: str, trial: str) -> Callable[[Any], None]:
 
     def trial_holds(run: Any) -> None:
         with Checklist(exercise) as check:
-            came_through(check, trial_of(check, run, trial), run, trial)
+            check_trial(check, trial_of(check, run, trial), run, trial)
             for requirement in _requirements(trial).values():
                 check.that(True, requirement, hint="")
 
@@ -60,7 +60,7 @@ def _requirements(exercise: str) -> dict[str, str]:
     return {"": SERIAL, **REQUIREMENTS.get(exercise, {})}
 
 
-def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -> None:
+def check_trial(check: Checklist, trial: Trial, run: Any, exercise: str = "") -> None:
     _could_load(check, trial)
     found = wrong(trial)
     most = found[1]["size"] if found else len(trial.ranks)

@@ -1,4 +1,4 @@
-"""Which parts of two nodes with 8 CPUs and 2 devices a job gets."""
+"""The parts of two nodes with 8 CPUs and 2 devices that a job gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes, CPUs and tasks a step gets of its job."""
+"""The nodes, CPUs and tasks that a step gets of its job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch job finds in its environment and leaves behind, on nodes and in flat mode."""
+"""The environment of a batch job, and what the job leaves behind, on nodes and in flat mode."""
 
 from __future__ import annotations
 

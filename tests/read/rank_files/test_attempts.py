@@ -1,4 +1,4 @@
-"""How a job that was started several times used its time."""
+"""The time use of a job that was started several times."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from course_lib.lab.job.recipes import megatron
 from course_lib.lab.job.recipes.gpt_flags import (
     FLAG_OF_MODEL,
     layout_flags,
-    looking_flags,
     model_flags,
+    recording_flags,
     run_flags,
     trained_model,
 )
@@ -115,7 +115,7 @@ def _arguments(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return model, layout and defaults as flags. Flags given by name override them."""
     flags = model_flags(shape) | layout_flags(spread, shape)
-    flags |= run_flags(given["iterations"], given["save"]) | looking_flags(given)
+    flags |= run_flags(given["iterations"], given["save"]) | recording_flags(given)
     flags |= own
     flags |= _data_flags(flags, shape, given["program"])
     if given["program"] != PROGRAM:

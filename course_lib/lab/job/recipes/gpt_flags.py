@@ -128,10 +128,10 @@ def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
     asked["positions"] = POSITIONS.get(str(flags.get("position_embedding_type")), shape.positions)
     asked["norm"] = NORMS.get(str(flags.get("normalization")), shape.norm)
     grouped = bool(flags.get("group_query_attention"))
-    return replace(shape, **(_that_follow(shape, asked["activation"], grouped) | asked))
+    return replace(shape, **(_derived_sizes(shape, asked["activation"], grouped) | asked))
 
 
-def _that_follow(shape: Model, activation: str, grouped: bool) -> dict[str, Any]:
+def _derived_sizes(shape: Model, activation: str, grouped: bool) -> dict[str, Any]:
     """Return sizes that the shape does not set and that follow from other sizes (0: default)."""
     follow = {"head_size": 0}
     if shape.kv_groups == shape.heads:
@@ -182,7 +182,7 @@ def run_flags(iterations: int, save: bool) -> dict[str, Any]:
     }
 
 
-def looking_flags(given: Mapping[str, Any]) -> dict[str, Any]:
+def recording_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return flags for the steps to record. Both records share one window, as in Megatron-LM."""
     windows = [given[name] for name in ("profile", "memory") if given[name]]
     if not windows:

@@ -76,7 +76,7 @@ def devices(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
 def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
     """Explain a wrong meeting point. `launchers` reports an endpoint without a colon."""
     places = [(job, place) for job in jobs if (place := _place(job))]
-    yield from (_not_come(job) for job in jobs if not job.launches)
+    yield from (_torchrun_not_reached(job) for job in jobs if not job.launches)
     for job in jobs:
         ends = {launch.option("rdzv-endpoint"): launch.node for launch in job.launches}
         if len(ends) > 1:
@@ -149,7 +149,7 @@ def launchers(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
         )  # fmt: skip
 
 
-def _not_come(job: Rehearsed) -> str:
+def _torchrun_not_reached(job: Rehearsed) -> str:
     return _(
         "as job {job}, the commands did not reach torchrun, or did not end:\n{said}",
         job=job.job, said=job.said,
@@ -159,7 +159,7 @@ def _not_come(job: Rehearsed) -> str:
 def _not_on_each_node(job: Rehearsed) -> Iterator[str]:
     where = [launch.node for launch in job.launches]
     if not job.in_time or not where:
-        yield _not_come(job)
+        yield _torchrun_not_reached(job)
     if sorted(where) != [*NODES] or not all(one.by_srun for one in job.launches):
         yield _(
             "launchers start on {where}, by {sruns}. srun without options starts one on each node.",
@@ -198,7 +198,7 @@ def _is_host(launch: Launch) -> str:
     return conf.get("is_host", "").strip().lower()
 
 
-def times_told(text: str) -> int:
+def count_epoch_lines(text: str) -> int:
     return len(EPOCH_1.findall(text))
 
 
