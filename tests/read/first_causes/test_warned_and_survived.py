@@ -72,7 +72,7 @@ def test_what_any_trainer_survived_does_not_hide_what_came_later(write, form):
     assert read.failure(write("a.log", early)) is None
     late = traceback("RuntimeError: CUDA error: uncorrectable ECC error", "[rank3]: ")
     found = read.failure(write("a.log", early + late))
-    assert (found.cause, found.rank) == ("cuda_error", 3)
+    assert (found.cause, found.rank) == ("broken_device", 3)
 
 
 def test_one_step_that_all_other_ranks_tell_of_is_one(write):
