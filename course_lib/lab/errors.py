@@ -20,16 +20,8 @@ class SiteError(LabError, ValueError):
     """A site description with a missing, unknown or contradictory value."""
 
 
-class BudgetError(LabError):
-    """Error: the run could cost more device-hours than the workspace has left."""
-
-
 class UnknownRunError(LabError, LookupError):
-    """Error for a name or job id that no run of the workspace has."""
-
-
-class DeletedRunError(UnknownRunError):
-    """A run whose folder was deleted, so that it cannot be read."""
+    """Error for a name or job id without a run in the workspace, or whose run was deleted."""
 
 
 class NotRecordedError(LabError, FileNotFoundError):

@@ -10,17 +10,12 @@ from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import fault
+from course_lib.lab.job.recipes.fault import KINDS
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.plan.checks import whole_number
 
 SEALED = "sealed-"
 FLAG = "--planted-fault"
-KINDS = (
-    "stuck", "bad-name", "leak", "same-data", "killed", "disk-full", "slow-rank", "shape",
-    "missing-module", "bad-sample", "wrong-port", "unequal-weights", "hoard", "skipped",
-    "port-taken", "exploding", "same-dropout", "node-dies", "no-internet", "same-order",
-    "old-module", "wrong-master",
-)  # fmt: skip
 # Coprime to the number of kinds: neighbouring seeds differ, and every kind occurs.
 STRIDE = 5
 # Settings that some kinds need. All kinds get them, so that they do not reveal the kind.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from course_lib.lab.errors import BudgetError
+from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.runs.clean import select
 
@@ -35,7 +35,7 @@ def test_a_job_without_devices_is_not_said_to_use_any(lab, capsys):
 
 def test_a_run_over_the_budget_is_refused_with_what_would_fit(lab):
     lab.set_budget(1.0)
-    with pytest.raises(BudgetError, match=r"2\.00 device-hours.*at most 15 minutes"):
+    with pytest.raises(LabError, match=r"2\.00 device-hours.*at most 15 minutes"):
         lab.submit(devices())
     assert lab.runs().empty
     assert lab.submit(devices(minutes=15)).wait(PATIENCE_S) == "COMPLETED"
@@ -46,7 +46,7 @@ def test_open_jobs_count_with_all_they_may_use_and_ended_ones_with_what_they_use
     run = lab.submit(shell.recipe("slow", "sleep 100", nodes=2, gpus_per_node=2,
                                   time_limit_minutes=30))  # fmt: skip
     assert lab.budget.reserved == pytest.approx(2.0)
-    with pytest.raises(BudgetError):
+    with pytest.raises(LabError):
         lab.submit(devices())
     lab.set_budget(1.0)
     assert lab.submit(shell.recipe("no-devices", "true")).job_id, "it costs nothing"
@@ -74,7 +74,7 @@ def test_the_limit_can_be_lifted(lab):
 def test_a_budget_file_that_says_nothing_stops_submissions(lab):
     lab.workspace.state.mkdir(parents=True, exist_ok=True)
     (lab.workspace.state / "budget.toml").write_text("device_hours = 'many'\n")
-    with pytest.raises(BudgetError, match=r"device_hours = 20\.0"):
+    with pytest.raises(LabError, match=r"device_hours = 20\.0"):
         lab.submit(devices())
 
 

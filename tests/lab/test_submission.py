@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from course_lib.lab.errors import DeletedRunError, LabError, NotRecordedError, SlurmError
+from course_lib.lab.errors import LabError, NotRecordedError, SlurmError, UnknownRunError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, shell
 from course_lib.lab.lab import Lab
@@ -132,7 +132,7 @@ def test_a_run_that_was_cleaned_away_is_submitted_anew(lab, done):
 def test_a_run_that_was_cleaned_away_says_so_when_it_is_read(lab, done, part):
     lab.clean(done, yes=True)
     assert (done.deleted, done.ok, done.text, done.error) == (True, True, "", "")
-    with pytest.raises(DeletedRunError, match=r"done .* was deleted.*submits it again"):
+    with pytest.raises(UnknownRunError, match=r"done .* was deleted.*submits it again"):
         getattr(done, part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -210,31 +210,21 @@ def seconds(text: str) -> int | None:
     return first * 60 + second
 
 
-MOST_HOSTS = 100_000
-# A part of a host list: text without commas, also with `[1-3,7]` in it.
-_PART = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
-_BRACKETS = re.compile(r"([^\[]*)\[([^\]]*)\](.*)", re.DOTALL)
-_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
+# A part of a host list: a name without commas, also with `[1-3,7]` in it.
+_HOSTS = re.compile(r"([^,\[]*)(?:\[([^\]]*)\])?([^,\[]*)")
+_RANGE = re.compile(r"(\d{1,6})-(\d{1,6})")
 
 
 def expand_hosts(text: str) -> list[str]:
     """Return the names of a host list such as `node[1-3,7],gpu-[08-10]` in order."""
-    names = (name for part in _PART.findall(text) for name in _expand(part))
-    return [name for name, _place in zip(names, range(MOST_HOSTS), strict=False)]
-
-
-def _expand(part: str) -> Iterator[str]:
-    found = _BRACKETS.fullmatch(part)
-    if found is None:
-        yield part
-        return
-    for number in found[2].split(","):
-        limits = _RANGE.fullmatch(number)
-        first, last = limits.groups() if limits else (number, number)
-        numbers = range(int(first), int(last) + 1) if limits else (first,)
-        for one in numbers:
-            for end in _expand(found[3]) if found[3] else ("",):
-                yield f"{found[1]}{str(one).zfill(len(first))}{end}"
+    names = []
+    for found in _HOSTS.finditer(text):
+        for number in (found[2] or "").split(","):
+            limits = _RANGE.fullmatch(number)
+            first, last = limits.groups() if limits else (number, number)
+            numbers = range(int(first), int(last) + 1) if limits else (first,)
+            names += [f"{found[1]}{str(one).zfill(len(first))}{found[3]}" for one in numbers]
+    return [name for name in names if name]
 
 
 def hint_for(said: str) -> str:

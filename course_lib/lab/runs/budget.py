@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.lab.errors import BudgetError
+from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.queue.records import RECORDED, Record
 from course_lib.lab.workspace import Workspace, plain, write_atomically
@@ -48,7 +48,7 @@ class Budget:
         """Raise an error if the run could cost more than is left."""
         if recipe.device_hours <= self.left + 1e-9:
             return
-        raise BudgetError(
+        raise LabError(
             _(
                 "{name} could cost {cost}, but the budget allows at most {minutes} minutes on "
                 "these devices: {words}. Nothing was submitted. Ask for less, cancel a job that "
@@ -80,7 +80,7 @@ def set_limit(workspace: Workspace, device_hours: float | None) -> None:
         return
     hours = real(device_hours)
     if hours is None or hours < 0:
-        raise BudgetError(_(
+        raise LabError(_(
             "{device_hours!r} is not a number of device-hours; use a number from "
             "0, or None to remove the limit",
             device_hours=device_hours,
@@ -110,7 +110,7 @@ def _limit(workspace: Workspace) -> float | None:
     except (OSError, ValueError):
         hours = None
     if hours is None or hours < 0:
-        raise BudgetError(
+        raise LabError(
             _(
                 "{path} does not contain a limit of device-hours; it should hold one line such as "
                 "`device_hours = 20.0`",

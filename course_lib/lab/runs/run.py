@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import (
-    DeletedRunError,
     NotRecordedError,
     RecipeError,
     RunFailedError,
+    UnknownRunError,
 )
 from course_lib.lab.job.recipe import Recipe, parse_toml, read_text
 from course_lib.lab.job.script import Script
@@ -48,6 +48,11 @@ RECORDED = {
     "monitor": ("load", ASK.format("monitor")),
     "links": (N_("times of links"), N_("submit a links.recipe(…)")),
 }
+
+
+def _record(name: str, place: str = "") -> Any:
+    """Return a property that reads a record in the run folder with the function `read.<name>`."""
+    return property(lambda run: run._reader(name, run._recorded(vars(run.paths)[place or name])))
 
 
 @suggests_similar_names
@@ -284,38 +289,17 @@ class Run:
             raise self._not_recorded(_("iteration"))
         return log
 
-    @property
-    def nccl(self) -> Any:
-        return self._reader("nccl", self._recorded(self.paths.log))
-
-    @property
-    def memory(self) -> Any:
-        return self._reader("memory", self._recorded(self.paths.memory))
-
-    @property
-    def profile(self) -> Any:
-        return self._reader("profile", self._recorded(self.paths.profile))
-
-    @property
-    def diary(self) -> Any:
-        return self._reader("diary", self._recorded(self.paths.diary))
-
-    @property
-    def flight(self) -> Any:
-        """Return the last collectives of each rank of a failed run."""
-        return self._reader("flight", self._recorded(self.paths.flight))
-
-    @property
-    def links(self) -> Any:
-        return self._reader("links", self._recorded(self.paths.links))
-
-    @property
-    def monitor(self) -> Any:
-        return self._reader("monitor", self._recorded(self.paths.monitor))
+    nccl = _record("nccl", "log")
+    memory = _record("memory")
+    profile = _record("profile")
+    diary = _record("diary")
+    flight = _record("flight")  # the last collectives of each rank of a failed run
+    links = _record("links")
+    monitor = _record("monitor")
 
     def _kept(self, path: Path) -> Path:
         if self.deleted:
-            raise DeletedRunError(
+            raise UnknownRunError(
                 _(
                     "{run} was deleted: {folder} does not exist any more. Run the cell that "
                     "submits it again to make a new run",

@@ -43,35 +43,28 @@ WAITS: dict[str, Any] = {
     "distributed_timeout_seconds_after_init": PATIENCE_S,
     "environment": {"TORCH_FR_BUFFER_SIZE": "200"},
 }
-# Settings that each fault needs.
-FAULTS: dict[str, dict[str, Any]] = {
+# Faults of the blind cases, in the order in which their seeds draw them.
+KINDS = (
+    "stuck", "bad-name", "leak", "same-data", "killed", "disk-full", "slow-rank", "shape",
+    "missing-module", "bad-sample", "wrong-port", "unequal-weights", "hoard", "skipped",
+    "port-taken", "exploding", "same-dropout", "node-dies", "no-internet", "same-order",
+    "old-module", "wrong-master",
+)  # fmt: skip
+FAULTS = (*KINDS, "damaged", "extra", "fp16", "killed-saving")
+# Settings that some faults need.
+SETTINGS: dict[str, dict[str, Any]] = {
     "stuck": WAITS,
     "skipped": WAITS,
     "shape": WAITS,
     "extra": WAITS,
     "hoard": {"device_memory_gib": 0.2},
     "leak": {"device_memory_gib": 0.2, "iterations": 40},
-    "killed": {},
-    "node-dies": {},
-    "slow-rank": {},
-    "wrong-port": {},
-    "wrong-master": {},
-    "bad-name": {},
-    "port-taken": {},
-    "bad-sample": {},
     "exploding": {"iterations": 20},
     "fp16": {"precision": "fp16", "initial_loss_scale": 2**40, "min_loss_scale": 2**40,
              "iterations": 30},
-    "same-data": {},
-    "unequal-weights": {},
-    "same-dropout": {},
-    "same-order": {},
     "disk-full": {"save": True, "save_interval": 3},
     "killed-saving": {"save": True, "save_interval": 3},
     "damaged": {"save": True, "save_interval": 3, "iterations": 9},
-    "no-internet": {},
-    "missing-module": {},
-    "old-module": {},
 }  # fmt: skip
 # Faults that flags alone cause, without help of the program.
 BY_FLAGS = ("fp16",)
@@ -91,7 +84,7 @@ def recipe(
         one_of("fault", fault, [*FAULTS, "normalisation"])
     is_planted = fault and fault not in BY_FLAGS
     planted = {"planted_fault": f"{fault}:{rank}:{iteration}"} if is_planted else {}
-    flags = PLAIN | FAULTS.get(fault, {}) | planted | more
+    flags = PLAIN | SETTINGS.get(fault, {}) | planted | more
     made = gpt.recipe(name, model=MODEL, **flags)
     if planted and isinstance(made, Recipe):  # otherwise the fault would never happen
         whole_number("rank", rank, 0, made.devices - 1)
