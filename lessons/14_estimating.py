@@ -198,12 +198,13 @@ print(f"causal:   {half_the_scores:.3e} FLOPs, {100 * (1 - half_the_scores / mod
 # %% [markdown] id="achieved-idea"
 # ## What percentage of the peak does a training run reach?
 #
-# The **peak** of a device is the speed on its data sheet. An A100 has a peak of 312 TFLOP/s in 16-bit numbers, if
-# it does nothing but large matmuls. The **achieved** speed of a run is its FLOPs, divided by its time and its
-# number of devices.
+# The **peak** of a device is the speed on its data sheet. An A100 has a peak of 312 TFLOP/s in 16-bit numbers
+# ([NVIDIA, 2020](https://www.nvidia.com/en-us/data-center/a100/)), if it does nothing but large matmuls. The
+# **achieved** speed of a run is its FLOPs, divided by its time and its number of devices.
 #
 # The model with 18.4 billion parameters was trained with full recomputation on 16 A100 GPUs, with 512 samples per
-# iteration. One iteration took 32.09 s, according to the notes of a training workshop.
+# iteration. One iteration took 32.09 s. This time comes from the notes of a training workshop and has no public
+# source, so the explanation below compares it with published runs.
 #
 # **Predict.** What percentage of the peak did this run reach, counted in the hardware FLOPs printed above?
 
@@ -225,12 +226,16 @@ print(
 )
 
 # %% [markdown] id="achieved-explain"
-# **Explain.** The run reached 49 % of the peak. On an A100, half is a good result, and no run reaches 80 %. An H100
-# multiplies matrices three times as fast, but its memory and links are not three times as fast, so 40 % is a good
-# result. Meta reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in 2024 on up to 16,384
-# H100 GPUs. Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's
-# page](https://www.nvidia.com/en-us/data-center/h100/) prints twice as much, which holds only for matrices that are
-# half zeros.
+# **Explain.** The run reached 49 % of the peak. The authors of Megatron-LM published 43 to 52 % for ten models on up to
+# 3,072 A100 GPUs, with the same kind of FLOPs ([Narayanan and others, 2021, Table
+# 1](https://arxiv.org/abs/2104.04473)). A model of the same layers reached 43 % on 256 GPUs. So half is a good result
+# on an A100, and 80 % is far away.
+#
+# An H100 multiplies matrices three times as fast, but its memory and links are not three times as fast, so 40 % is a
+# good result on many thousands of them. Meta reports 38 to 43 % for [Llama 3
+# 405B](https://arxiv.org/abs/2407.21783), trained in 2024 on up to 16,384 H100 GPUs. Use the **dense** peak of an
+# H100, 989 TFLOP/s. [NVIDIA's page](https://www.nvidia.com/en-us/data-center/h100/) prints twice as much, which holds
+# only for matrices that are half zeros.
 #
 # The percentage is called **HFU** (hardware FLOPs utilisation) if it counts what the devices did, and **MFU** (model
 # FLOPs utilisation) if it counts what the model needed. To see which measure is better, compare two published runs
@@ -723,7 +728,7 @@ else:
 # - A model needs 6 FLOPs per parameter and token. Devices that recompute everything do 8. Never combine the factor of
 #   one count with the speed of the other.
 # - The (dense) peak is on the data sheet, and the achieved speed is in the log. Half of the peak is good on an
-#   A100, 40 % on an H100.
+#   A100, 40 % on thousands of H100s.
 # - A sensible result does not prove an estimate, because two mistakes may cancel. Check the inputs.
 # - Memory can be counted before the run, to about one percent. Time can be predicted in parts, and a residual shows
 #   which part was wrong.

@@ -322,7 +322,7 @@ if best != "data 4":
     print("With more devices, each has too little work, or the links are too slow.")
 
 # %% id="layout-claim" tags=["claim"]
-claim("four devices are planned to be faster than one by", one / all_four, most=3.5, unit="times")
+claim("four devices are planned to be faster than one by", one / all_four, most=3, unit="times")
 cuts = estimates[best].layout.tensor * estimates[best].layout.pipeline
 claim("tensor × pipeline of the fastest layout", cuts, least=1, most=1)
 
@@ -497,8 +497,8 @@ task.board()
 # Train it on **2 trillion tokens** in at most **90 days**, with at most **1024 devices** of any machine in
 # `plan.CLUSTERS`.
 #
-# No machine computes faster than its peak, so the time at the peak is a lower bound for every plan. Lesson 14 found
-# that 40 % of the peak is good for an H100. Consider 1024 H100 with a peak of 989 TFLOP/s each.
+# No machine computes faster than its peak, so the time at the peak is a lower bound for every plan. In lesson 14, Llama
+# 3 405B reached about 40 % of the peak on up to 16,384 H100s. Now consider 1024 H100s with a peak of 989 TFLOP/s each.
 #
 # **Predict.** By what factor does the best plan take longer than all its matmuls, including attention, would take at
 # the peak?
@@ -519,13 +519,16 @@ show.layouts(found)
 
 # %% id="dense-claim" tags=["claim"]
 claim(
-    "days of the best plan, compared with the days at peak", 1 / found.best.mfu, least=1.5, most=2.6
+    "days of the best plan, compared with the days at peak", 1 / found.best.mfu, least=1.6, most=2.2
 )
 
 # %% [markdown] id="dense-explain"
-# **Explain.** The factor is 1 / MFU. If you guessed 2.5, you used the 40 % of lesson 14, which is what good runs reach.
-# The plan is the best of all layouts on paper, and it leaves out failures and slow days. If you guessed 1.3, you left
-# out the parts of a step that are not matmuls: communication, the bubble and moving data.
+# **Explain.** The factor is 1 / MFU. If you guessed 1.3, you left out the parts of a step that are not matmuls:
+# communication, the bubble and moving data. If you guessed 2.5, you used the 40 % of lesson 14. But a smaller model on
+# fewer devices communicates less. NVIDIA measured this model on 1024 H100s with another layout and reached 53.4 % of
+# the peak ([2025](https://github.com/NVIDIA/dgxc-benchmarking/blob/v25.01/llama3.1/README_70b.md)), a factor of 1.87.
+# The planner's constants were fitted to such runs, so this agreement is no test. Plan and benchmark both leave out
+# failures and slow days.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 17.2** — Compute by hand how many days 1024 H100 would need *at their peak* for 2 trillion tokens, with 6
@@ -672,7 +675,7 @@ print(
 
 def trained(name, model, **how):
     return gpt.recipe(
-        name, model=model, **four, mock_data=True, micro_batch=4, global_batch=16, iterations=8,
+        name, model=model, **four, mock_data=True, micro_batch=4, global_batch=16, iterations=16,
         time_limit_minutes=2, **how,
     )  # fmt: skip
 
@@ -705,13 +708,19 @@ ran = {name: lab.submit(recipe) for name, recipe in recipes.items()}
 measured_ms = {name: 1e3 * iteration_s(run.require()) for name, run in ran.items()}
 expected_ms = {name: 1e3 * found.seconds for name, found in expected.items()}
 real.compare(measured_ms["mixture"] / measured_ms["dense twin"])
+extra = {
+    name: of["mixture"] - of["dense twin"]
+    for name, of in {"planned": expected_ms, "measured": measured_ms}.items()
+}
+print(f"extra time of the mixture: planned {extra['planned']:.0f} ms, ", end="")
+print(f"measured {extra['measured']:.0f} ms")
 show.predicted(expected_ms, measured_ms, unit="ms", what="one iteration")
 
 # %% id="real-claim" tags=["claim"]
 claim(
-    "iteration of the mixture, planned relative to measured",
-    expected_ms["mixture"] / measured_ms["mixture"],
-    least=0.58,
+    "extra time of the mixture over its twin, planned relative to measured",
+    extra["planned"] / extra["measured"],
+    least=0.3,
     most=1.5,
     unit="times",
 )
