@@ -733,10 +733,10 @@ claim(
 
 # %% [markdown] id="real-explain"
 # **Explain.** The mixture takes longer, although a token uses as many parameters. If you guessed 1, you counted FLOPs.
-# The table shows where the time goes: tokens travel to their experts and back, each layer starts more operations, and
-# all ranks wait for each other at every exchange. The planner assumes almost equal numbers of tokens per expert, and
-# its constants come from dense probes. So the estimate of the mixture can be less accurate than for the dense twin,
-# and a rehearsal matters more.
+# Tokens travel to their experts and back, and each layer starts more operations. The plan contains both, but on the box
+# it predicts only about half of the extra time. It assumes almost equal numbers of tokens per expert, and ranks that
+# reach every exchange together. In the run, all ranks wait for the busiest expert and for the last rank. So the
+# estimate of the mixture is less accurate than the estimate of its dense twin, and a rehearsal matters more.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 17.3** — Compute by hand, in billions, all parameters of Mixtral 8×22B and the parameters that a token
