@@ -322,7 +322,7 @@ if best != "data 4":
     print("With more devices, each has too little work, or the links are too slow.")
 
 # %% id="layout-claim" tags=["claim"]
-claim("four devices are planned to be faster than one by", one / all_four, most=3, unit="times")
+claim("four devices are planned to be faster than one by", one / all_four, most=3.5, unit="times")
 cuts = estimates[best].layout.tensor * estimates[best].layout.pipeline
 claim("tensor × pipeline of the fastest layout", cuts, least=1, most=1)
 
