@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from links.collectives import ALGORITHMS, GROUPS, NODE_OF
 from links.measurements import Row, exactly, sweep
 from process.device import start
 from process.environment import environment_of_rank
-from process.errors import ArgumentsError
+from process.errors import ArgumentsError, node_name
 from process.exit import run_and_exit
 from process.pace import PACE
 
@@ -52,7 +51,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     args = FlagParser(__doc__.split("\n")[0], {"flags": FLAGS}).parse_all(argv)
     if args.max_bytes < args.min_bytes:
         raise ArgumentsError(
-            [f"--max-bytes {args.max_bytes} is less than --min-bytes {args.min_bytes}"]
+            f"--max-bytes {args.max_bytes} is less than --min-bytes {args.min_bytes}"
         )
     args.distributed_backend = args.distributed_backend or (
         "nccl" if torch.cuda.is_available() else "gloo"
@@ -62,8 +61,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def meet(device: torch.device) -> list[Row]:
     """Gather rank, node and device of each rank; ranks of a node use the same node name."""
-    node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
-    me = {"rank": dist.get_rank(), "node": node, "device": str(device), "pid": os.getpid()}
+    me = {"rank": dist.get_rank(), "node": node_name(), "device": str(device), "pid": os.getpid()}
     me["pace"] = PACE.factor if PACE else 1  # pace of computation; messages are not slowed down
     ranks: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(ranks, me)

@@ -12,13 +12,13 @@ import argparse
 import json
 import os
 import signal
-import socket
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from observing import node_load
+from process.errors import node_name
 
 LOOKS_PER_SEARCH = 5  # a search through all processes is most of the work
 
@@ -103,8 +103,7 @@ def main() -> None:
     folder = os.environ.get("COURSE_RUN_DIR")
     if not folder:
         raise SystemExit("monitor.py: COURSE_RUN_DIR is not set; export the folder of the run")
-    node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
-    run(Path(folder) / "monitor", node, max(options.interval_s, 0.05))
+    run(Path(folder) / "monitor", node_name(), max(options.interval_s, 0.05))
 
 
 if __name__ == "__main__":

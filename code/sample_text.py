@@ -77,11 +77,6 @@ def prepare(out: Path) -> None:
     print(f"{count} modules, {tokens} tokens of {VOCABULARY} kinds in {out}")
 
 
-def remove_leftovers(out: Path) -> None:
-    for folder in out.glob(".making-*"):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def main(argv: list[str] | None = None) -> int:
     out = Path(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv).out)
     out.mkdir(parents=True, exist_ok=True)
@@ -90,7 +85,8 @@ def main(argv: list[str] | None = None) -> int:
         if all((out / name).is_file() for name in FILES):
             print(f"sample text is ready in {out}")
             return 0
-        remove_leftovers(out)
+        for leftover in out.glob(".making-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         print(f"preparing the sample text in {out} …", flush=True)
         prepare(out)
     return 0

@@ -64,9 +64,9 @@ def parts_of(text: Tensor, args: argparse.Namespace) -> tuple[Tensor, Tensor]:
     learned = text[: args.train_letters or cut]
     if args.train_letters > cut or min(len(learned), len(text) - cut) <= BEFORE:
         raise ArgumentsError(
-            [f"--train-letters {args.train_letters}: this text has {len(text)} letters, and the "
-             f"last tenth is not learned; give {BEFORE + 1} to {cut}"]
-        )  # fmt: skip
+            f"--train-letters {args.train_letters}: this text has {len(text)} letters, and the "
+            f"last tenth is not learned; give {BEFORE + 1} to {cut}"
+        )
     return learned, text[cut:]
 
 
@@ -232,12 +232,12 @@ def check_sizes(args: argparse.Namespace, size: int) -> None:
     args.micro = args.micro_batch_size or math.ceil(args.batch_size / size)
     if args.batch_size % (size * args.micro):
         raise ArgumentsError(
-            [f"--batch-size {args.batch_size} is not a multiple of {size} ranks × micro-batch "
-             f"{args.micro}"]
-        )  # fmt: skip
+            f"--batch-size {args.batch_size} is not a multiple of {size} ranks × micro-batch "
+            f"{args.micro}"
+        )
     if args.samples < args.batch_size:
         raise ArgumentsError(
-            [f"--samples {args.samples} is less than one --batch-size {args.batch_size}"]
+            f"--samples {args.samples} is less than one --batch-size {args.batch_size}"
         )
 
 

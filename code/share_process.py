@@ -65,7 +65,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 def share(args: argparse.Namespace) -> None:
     start(args)
     if dist.get_world_size() != 2:
-        raise ArgumentsError(["start two ranks; they are compared with two threads"])
+        raise ArgumentsError("start two ranks; they are compared with two threads")
     measure(argparse.Namespace(**{**vars(args), "seconds": 0.1}))  # the first steps are slow
     cores = len(os.sched_getaffinity(0))
     tell(f"cores: {cores}")

@@ -84,9 +84,9 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     batches = GlobalBatches(len(data), args.global_batch_size, rank, ranks, args.seed)
     if not len(batches):
         raise ArgumentsError(
-            [f"--global-batch-size {args.global_batch_size} is more than the {len(data)} training "
-             f"samples; give at most {len(data)}, or more with --train-samples"]
-        )  # fmt: skip
+            f"--global-batch-size {args.global_batch_size} is more than the {len(data)} training "
+            f"samples; give at most {len(data)}, or more with --train-samples"
+        )
     judged = GlobalBatches(len(valid), args.global_batch_size, rank, ranks, None)
     torch.manual_seed(args.seed)  # the same weights on every rank; DDP would send rank 0's anyway
     share = layout.tensor, layout.context
@@ -124,7 +124,7 @@ def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
     gradient, which `sqrt` compensates."""
     if args.warmup_iters >= steps:
         told = f"--warmup-iters {args.warmup_iters} leaves none of the {steps} steps; give fewer"
-        raise ArgumentsError([told])
+        raise ArgumentsError(told)
     return argparse.Namespace(
         lr=scaled_rate(args.lr, args.lr_scaling, args.global_batch_size, args.lr_batch_size),
         min_lr=0.0, lr_decay_style="cosine",

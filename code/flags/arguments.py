@@ -36,7 +36,7 @@ def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
         others += _layout_problems(args, world_size)
     found += [p for p in others if not any(flag in p for flag in wrong)]
     if found:
-        raise ArgumentsError(found)
+        raise ArgumentsError(*found)
     return args
 
 

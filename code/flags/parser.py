@@ -46,7 +46,7 @@ class FlagParser(argparse.ArgumentParser):
         """Raise the error for a missing or superfluous value. argparse cannot continue after it."""
         if "ignored explicit argument" in message:
             message += ": it takes no value"
-        raise ArgumentsError([f"{message}; `--help` lists all flags"])
+        raise ArgumentsError(f"{message}; `--help` lists all flags")
 
     def unknown(self, words: list[str]) -> list[str]:
         """Return a message for each unknown flag, with the intended or the most similar flags."""
@@ -74,7 +74,7 @@ class FlagParser(argparse.ArgumentParser):
         found = [*self.take_out_wrong(args).values(), *self.unknown(unknown)]
         found += [f"give {flag}" for flag in needed if vars(args)[name_of(flag)] is None]
         if found:
-            raise ArgumentsError(found)
+            raise ArgumentsError(*found)
         return args
 
     def take_out_wrong(self, args: argparse.Namespace) -> dict[str, str]:

@@ -35,7 +35,7 @@ def check_same(args: argparse.Namespace) -> None:
     differ = [name for name in here if here[name] != first[name]]
     if differ:
         raise ArgumentsError(
-            [
+            *[
                 f"--{name.replace('_', '-')} is {here[name]} here, and {first[name]} on rank 0; "
                 "start all ranks with the same command line"
                 for name in differ

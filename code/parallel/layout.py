@@ -92,21 +92,19 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
     if pipeline == 1 and "pp" not in axes:
         axes.append("pp")  # axis of one rank: its position does not matter
     if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
-        told = (
+        raise LayoutError(
             f"--rank-order {order!r} must name each of {', '.join(AXES)} once, joined by dashes; "
             f"ep may be missing, and pp without a pipeline. The usual order is {DEFAULT_ORDER}"
         )
-        raise LayoutError([told])
     model_ranks = tensor * context * pipeline
     if world_size % model_ranks:
         fitting = [n for n in (model_ranks, 2 * model_ranks, 4 * model_ranks)]
-        told = (
+        raise LayoutError(
             f"{world_size} device{'s' * (world_size > 1)} cannot be split into copies of tensor "
             f"{tensor} × context {context} × pipeline {pipeline} = {model_ranks} devices; start "
             f"{', '.join(map(str, fitting))} … devices, or choose --tensor-model-parallel-size and "
             f"the other sizes so that their product divides {world_size}"
         )
-        raise LayoutError([told])
     sizes = {"tp": tensor, "cp": context, "dp": world_size // model_ranks, "pp": pipeline}
     if "ep" in axes:
         sizes["ep"] = 1
@@ -117,22 +115,20 @@ def expert_grid(grid: Grid, expert: int, expert_tensor: int) -> Grid:
     """Divide the same ranks for experts; the sizes leave the ranks for copies of experts."""
     stage, wanted = grid.world_size // grid.sizes["pp"], expert * expert_tensor
     if stage % wanted:
-        told = (
+        raise LayoutError(
             f"the {stage} rank{'s' * (stage > 1)} of a pipeline stage (tensor × context × data) "
             f"cannot be shared by expert {expert} × expert tensor {expert_tensor} = {wanted}; "
             f"choose --expert-model-parallel-size and --expert-tensor-parallel-size whose product "
             f"divides {stage}"
         )
-        raise LayoutError([told])
     sizes = {"tp": expert_tensor, "cp": 1, "ep": expert, "dp": stage // wanted}
     order = grid.order if "ep" in grid.axes else grid.order.replace("dp", "ep-dp")
     found = Grid({**sizes, "pp": grid.sizes["pp"]}, order)
     if found.groups("pp") != grid.groups("pp"):
-        told = (
+        raise LayoutError(
             f"--rank-order {grid.order} gives the experts other pipelines than the rest of the "
             f"model; use an order that ends with pp, such as {DEFAULT_ORDER}"
         )
-        raise LayoutError([told])
     return found
 
 

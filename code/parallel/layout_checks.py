@@ -47,7 +47,7 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
     found += [*_expert_problems(args), *_eight_bit_problems(args)]
     found += [*_sharding_problems(args), *_profile_rank_problems(args, grid)]
     if found:
-        raise LayoutError(found)
+        raise LayoutError(*found)
     return grid
 
 

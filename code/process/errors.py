@@ -38,9 +38,6 @@ class ArgumentsError(AskedError):
 
     exit_code = 2
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(*problems)
-
 
 class LayoutError(ArgumentsError):
     """Layout that does not fit the devices, the model or the batch."""

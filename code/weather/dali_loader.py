@@ -39,9 +39,9 @@ def dali_batches(
     pairs: ForecastPairs, batches: GlobalBatches, args: argparse.Namespace, device: torch.device
 ) -> Batches:
     refusal = ArgumentsError(
-        ["--loader dali needs a GPU and NVIDIA DALI (`pip install nvidia-dali-cuda120`); use "
-         "--loader torch"]
-    )  # fmt: skip
+        "--loader dali needs a GPU and NVIDIA DALI (`pip install nvidia-dali-cuda120`); use "
+        "--loader torch"
+    )
     if device.type != "cuda":
         raise refusal
     try:

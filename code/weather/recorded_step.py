@@ -23,9 +23,9 @@ def check_possible(args: argparse.Namespace, device: torch.device, ranks: int) -
     if device.type != "cuda" or ranks > 1 or args.amp_mode == "fp16" or args.torch_compile:
         # With fp16, each step would check for overflows, and so read a result.
         raise ArgumentsError(
-            ["--cuda-graphs true needs one rank with a GPU, and neither --amp-mode fp16 nor "
-             "--torch-compile true; change these, or leave it out"]
-        )  # fmt: skip
+            "--cuda-graphs true needs one rank with a GPU, and neither --amp-mode fp16 nor "
+            "--torch-compile true; change these, or leave it out"
+        )
 
 
 class RecordedStep:

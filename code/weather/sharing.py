@@ -44,10 +44,10 @@ def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
     context = layout.context.size
     if patches % context:
         raise LayoutError(
-            [f"--context-parallel-size {context} cannot share the {patches} patches of "
-             f"{pairs.rows} × {pairs.columns} points evenly; use a number that divides them, or "
-             "another --crop-height and --crop-width"]
-        )  # fmt: skip
+            f"--context-parallel-size {context} cannot share the {patches} patches of "
+            f"{pairs.rows} × {pairs.columns} points evenly; use a number that divides them, or "
+            "another --crop-height and --crop-width"
+        )
 
 
 def averaged(

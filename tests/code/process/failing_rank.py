@@ -26,7 +26,7 @@ ENDS = "killed at the end"
 def main() -> int:
     case, rank = sys.argv[1], environment_of_rank()[0]
     if case == "arguments":
-        raise ArgumentsError(["--first 0: use 1 or more", "--second nan: use a number"])
+        raise ArgumentsError("--first 0: use 1 or more", "--second nan: use a number")
     if case == "before" and rank == 1:
         raise DataError("no data at there.bin")
     if case == "late" and rank == 0:
@@ -50,6 +50,8 @@ def main() -> int:
         time.sleep(6)
     if case == ENDS and rank == 1:
         time.sleep(2)  # the others are through
+    if case == "launcher" and rank == 1:
+        os.kill(os.getppid(), signal.SIGKILL)
     if case in (f"killed {rank}", f"killed unnoticed {rank}") or (case, rank) == (ENDS, 1):
         leave_a_child()
         os.kill(os.getpid(), signal.SIGKILL)
