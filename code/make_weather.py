@@ -26,6 +26,7 @@ from process.errors import ArgumentsError, DataError
 from process.exit import run_and_exit
 from weather.dynamics import Atmosphere
 from weather.fields import FIELDS, fields_of, latitudes
+from weather.files import opened
 
 FIRST_YEAR = 2001
 SPIN_UP_TIMES = 120  # thirty days, until the flow does not depend on the initial state
@@ -63,8 +64,8 @@ def is_ready(out: Path, args: argparse.Namespace) -> bool:
             f"{out} has other years, or not all of them; give its --train-years and "
             "--valid-years, or another --out"
         )
-    with h5py.File(years[0], "r") as file:
-        found = {name: int(file.attrs.get(name, -1)) for name in made_with(args)}
+    with opened(years[0]) as file:
+        found = {name: file.attrs.get(name, -1) for name in made_with(args)}
     if found != made_with(args):
         flags = " ".join(f"--{name} {value}" for name, value in found.items())
         raise DataError(
@@ -134,7 +135,7 @@ def make(args: argparse.Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     args = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
     if args.height % 2 or args.width % 2:
-        raise ArgumentsError(["--height and --width: give even numbers"])
+        raise ArgumentsError("--height and --width: give even numbers")
     torch.set_num_threads(1)  # small transforms: more threads would only wait for each other
     torch.set_flush_denormal(True)
     out = Path(args.out)

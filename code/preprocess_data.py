@@ -24,6 +24,7 @@ from dataset.tokenizer_files import read_vocabulary
 from flags.parser import FlagParser
 from flags.ranges import ON, TEXT, OneOf, Whole
 from process.errors import DataError, run_alone
+from process.reading import understood
 
 END_OF_DOCUMENT = "<|endoftext|>"
 DOCUMENTS_AT_ONCE = 256
@@ -69,17 +70,10 @@ def train_tokenizer(texts: Iterator[str], size: int, folder: Path) -> Tokenizer:
 
 
 def load_tokenizer(vocab_file: str, merge_file: str) -> Tokenizer:
-    for name in (vocab_file, merge_file):
-        if not Path(name).is_file():
-            raise DataError(f"no file {name}; GPT-2's are called vocab.json and merges.txt")
     read_vocabulary(Path(vocab_file))
-    try:
+    cure = f"--merge-file takes the merges.txt that came with {vocab_file}"
+    with understood(Path(merge_file), "merges of this vocabulary", cure):
         tokenizer = Tokenizer(models.BPE.from_file(vocab_file, merge_file))
-    except Exception as error:  # the library has no specific class for this error
-        raise DataError(
-            f"{merge_file} does not belong to {vocab_file}: {error}. --merge-file takes the "
-            "merges.txt that came with it"
-        ) from error
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer

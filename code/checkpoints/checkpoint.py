@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ from checkpoints.files import (
     iteration_of,
     ours,
     publish,
-    read_json,
     seal,
     write_json,
 )
 from checkpoints.saved_model import description
 from checkpoints.slices import Slice, read, read_tensors, write
+from process.reading import read_json
 from training.optimizer import Optimizer
 
 PROGRESS = "progress.json"
@@ -173,14 +174,15 @@ class Checkpoints:
                     values[name] = torch.zeros_like(values[name])
         parts = self._parts({**kinds, "router": self.biases})
         from_all(lambda: ours(source, lambda: read(parts, source, tensors)))
-        progress = ours(source, lambda: Progress(**saved["progress"]))
+        counts = ours(source, lambda: {n: index(count) for n, count in saved["progress"].items()})
+        progress = ours(source, lambda: Progress(**counts))
         if progress.iteration != iteration_of(source):
             raise CheckpointError(
                 f"{source} holds iteration {progress.iteration}, so somebody renamed the folder; "
                 "restore its name, or move it away"
             )
         if not weights_only:
-            self.optimizer.steps_taken = saved["adam_steps"]
+            self.optimizer.steps_taken = ours(source, lambda: index(saved["adam_steps"]))
             self.optimizer.loss_scale.resume_from(saved["loss_scale"])
         self.optimizer.set_by_name(kinds)  # the tensors now hold the values that were read
         return progress

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import functools
 import json
-import math
 import os
 import re
 import shutil
@@ -25,6 +24,7 @@ import torch.distributed as dist
 
 from checkpoints.agreement import Group, by_rank, from_all, from_first
 from process.errors import AskedError
+from process.reading import content_of, read_json
 
 TRACKER = "latest_checkpointed_iteration.txt"
 CHECKSUMS = "checksums.json"
@@ -49,20 +49,6 @@ def write_json(path: Path, content: Any) -> None:
         json.dump(content, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
-
-
-def read_json(path: Path) -> Any:
-    """Read JSON without NaN and infinity: training would continue with them without a word."""
-    try:
-        return json.loads(path.read_bytes(), parse_constant=_finite, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name} is not readable") from error
-
-
-def _finite(text: str) -> float:
-    if not math.isfinite(number := float(text)):
-        raise ValueError(text)
-    return number
 
 
 def ours(source: Path, reading: Callable[[], T]) -> T:
@@ -105,7 +91,7 @@ def candidates(folder: Path) -> list[Path]:
 def _named(folder: Path) -> int | None:
     """Return the iteration in the tracker; None if the tracker is missing or names none."""
     try:
-        return int((folder / TRACKER).read_text())
+        return int(content_of(folder / TRACKER))
     except (OSError, ValueError):
         return None
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from checkpoints.agreement import from_first
-from checkpoints.files import CheckpointError, last_good, ours, read_json
+from checkpoints.files import CheckpointError, last_good, ours
 from checkpoints.slices import read_tensors
 from dataset.tokenizer_files import padded
 from flags.parser import name_of
 from flags.tables import MODEL, OPTIMIZER
+from process.reading import read_json
 
 # Model flags that may change: they concern initialization, padding and training.
 FREE = {"init_method_std", "make_vocab_size_divisible_by", "hidden_dropout", "attention_dropout"}
@@ -75,7 +76,7 @@ def described(source: Path) -> tuple[dict[str, Any], int]:
     """Return a checkpoint's description, and the number of vocabulary rows in its softmax."""
     saved = ours(source, lambda: _saved(source))
     rows = ours(source, lambda: read_tensors(source)["weight.word.weight"]["size"][0])
-    if rows < saved["vocab_size"]:
+    if ours(source, lambda: rows < saved["vocab_size"]):
         raise CheckpointError(
             f"another program wrote {source}: it has {rows} words of a vocabulary of "
             f"{saved['vocab_size']}; give another --load"

@@ -20,7 +20,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from checkpoints.agreement import Group, from_all, from_first
-from checkpoints.files import read_json, write_json
+from checkpoints.files import write_json
+from process.reading import read_json
 
 TENSORS = "tensors.json"
 BYTES = {"float32": 4, "float64": 8}
@@ -78,7 +79,7 @@ def read_tensors(folder: Path) -> dict[str, Any]:
         numbers = math.prod(tensor["size"])
         for one in tensor["slices"]:
             here = math.prod(one["sizes"])
-            if one["start"] + here * BYTES[tensor["type"]] > held[one["file"]]:
+            if not 0 <= one["start"] <= held[one["file"]] - here * BYTES[tensor["type"]]:
                 raise ValueError(f"{TENSORS}: a part of {name} is missing in its file")
             places = zip(one["offsets"], one["sizes"], tensor["size"], strict=True)
             if not all(0 <= at <= at + size <= whole for at, size, whole in places):

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from process.errors import DataError
+from process.reading import understood
 
 MAGIC = b"MMIDIDX\x00\x00"
 # Without the format's float types 6 and 7, because a token is a whole number.
@@ -90,28 +91,31 @@ class IndexedText:
     def open(cls, prefix: str) -> IndexedText:
         check_present(prefix)
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
-        raw = index.read_bytes()
-        version, code, sequences, documents = struct.unpack_from("<QBQQ", raw.ljust(34, b"\0"), 9)
-        # A count is compared before numpy gets it: numpy cannot take every number.
-        is_whole = len(raw) >= 34 + 12 * sequences + 8 * documents
-        if raw[:9] != MAGIC or version != 1 or code not in TYPES or not is_whole:
-            raise DataError(
-                f"{index} is not an index of Megatron's format (MMIDIDX), or is damaged; convert "
-                "the text again"
-            )
-        lengths = np.frombuffer(raw, np.int32, sequences, 34)
-        ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
-        token_bytes = np.dtype(TYPES[code]).itemsize
+        with understood(index, "an index in Megatron's format", "convert the text again"):
+            raw = np.memmap(index, mode="r")
+            version, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
+            if raw[:9].tobytes() != MAGIC or version != 1:
+                raise ValueError("another magic or version")
+            kind = np.dtype(TYPES[code])
+            lengths = np.frombuffer(raw, np.int32, sequences, 34)
+            starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
+            firsts = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
+            # Sequences follow one another without gaps, and documents are runs of sequences.
+            edges = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+            gaps = (lengths < 0).any() or (starts != edges[:-1] * kind.itemsize).any()
+            ends = firsts[[0, -1]].tolist() == [0, sequences]
+            if gaps or not ends or (np.diff(firsts) < 0).any():
+                raise ValueError("its sequences or documents do not follow one another")
         # An incomplete copy would train without an error, on less text.
-        wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
-        if there != wanted * token_bytes or not wanted:
+        wanted, there = int(edges[-1]), data.stat().st_size
+        if there != wanted * kind.itemsize or not wanted:
             raise DataError(
-                f"{data} has {there} bytes, but its index lists {wanted} tokens of {token_bytes} "
+                f"{data} has {there} bytes, but its index lists {wanted} tokens of {kind.itemsize} "
                 "bytes; copy both files again, or convert a text that is not empty"
             )
         # Memory-mapped: a page is loaded when a sample needs it, and the kernel shares it among all
         # ranks of the node.
-        return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)
+        return cls(np.memmap(data, kind, "r"), lengths, firsts)
 
     def share(self, first: float, last: float) -> np.ndarray:
         """Return the tokens of the documents between two fractions of their number."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from process.errors import DataError
+from process.reading import read_json, understood
 
 
 def vocabulary_size(args: argparse.Namespace) -> int:
@@ -26,18 +26,13 @@ def vocabulary_size(args: argparse.Namespace) -> int:
 
 def read_vocabulary(path: Path) -> dict[str, int]:
     """Return token → number, as in GPT-2's vocab.json."""
-    if not path.is_file():
-        raise DataError(f"no vocabulary at {path}; `python code/sample_text.py` makes one in data/")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):  # also if not UTF-8
-        found = None
-    if not isinstance(found, dict) or not found or not all(map(_is_token, found.values())):
-        raise DataError(
-            f"{path} is not a vocabulary (a JSON object of tokens and numbers, often called "
-            "vocab.json). Did you swap --vocab-file and --merge-file?"
-        )
-    return found
+    what = "a vocabulary, a JSON object of tokens and numbers"
+    cure = "did you swap --vocab-file and --merge-file? `python code/sample_text.py` makes both"
+    with understood(path, what, cure):
+        found: dict[str, int] = read_json(path)
+        if not found or not all(map(_is_token, found.values())):
+            raise ValueError("it has no tokens, or one without a number")
+        return found
 
 
 def _is_token(value: object) -> bool:

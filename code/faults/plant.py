@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import re
 import zlib
 from datetime import timedelta
 from functools import wraps
@@ -58,18 +59,13 @@ SEALED = "sealed-"
 def fault_of(text: str) -> Fault:
     """Parse `stuck:2:4`, plain or sealed."""
     opened = unsealed(text) if text.startswith(SEALED) else text
-    name, *numbers_given = opened.split(":")
-    if (
-        name not in FAULTS
-        or len(numbers_given) > 2
-        or not all(n.isdecimal() for n in numbers_given)
-    ):
+    parts = re.fullmatch(r"([a-z-]+)(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?", opened)
+    if not parts or parts[1] not in FAULTS:
         known = ", ".join(FAULTS)
         raise ArgumentsError(
-            [f"--planted-fault {text}: give NAME:RANK:ITERATION, with a NAME of {known}"]
+            f"--planted-fault {text}: give NAME:RANK:ITERATION, with a NAME of {known}"
         )
-    rank, iteration = [int(n) for n in numbers_given] + [2, 4][len(numbers_given) :]
-    return FAULTS[name](rank, iteration)
+    return FAULTS[parts[1]](int(parts[2] or 2), int(parts[3] or 4))
 
 
 def unsealed(text: str) -> str:

@@ -16,6 +16,7 @@ from flags.parser import DISTRIBUTED, FlagParser, Row
 from flags.ranges import COUNT, NUMBER, SIZE, TEXT, OneOf, Real, Takes, Whole, Wrong
 from flags.tables import SCALARS_AND_PROFILE
 from process.errors import ArgumentsError
+from process.reading import content_of, understood
 from training.learning_rate import BATCH_SCALING
 from weather.fields import FIELDS
 from weather.sharing import sharing_problems
@@ -106,29 +107,30 @@ def parse(argv: list[str], ranks: int) -> argparse.Namespace:
     fill_in_folders(args)
     args.record_memory_history = False  # pretrain_gpt.py's profiler asks
     if found := _contradictions(args, ranks):
-        raise ArgumentsError(found)
+        raise ArgumentsError(*found)
     return args
 
 
 def read(path: Path, name: str) -> dict[str, Any]:
     """Return the configuration `name`, on top of `base`."""
-    try:
-        known = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        why = " ".join(str(error).split())
-        raise ArgumentsError([f"--config-file {path} cannot be read: {why}"]) from error
+    what = "configurations in YAML, each with keys and their values"
+    with understood(path, what, "give another --config-file"):
+        known = yaml.safe_load(content_of(path))
+        given = {**known.get("base", {}), **known.get(name, {})}
+        names = ", ".join(known)
     if name not in known:
-        raise ArgumentsError([f"--config {name}: {path.name} has {', '.join(known)}"])
+        raise ArgumentsError(f"--config {name}: {path.name} has {names}")
     found, wrong = {}, []
-    for key, value in {**known.get("base", {}), **known[name]}.items():
+    for key, value in given.items():
         if key not in ROWS:
             wrong.append(f"{path.name}, {name}: there is no key {key}; keys are the flags' names")
             continue
-        found[key] = ROWS[key][1](str(value))
+        single = isinstance(value, str | int | float)
+        found[key] = ROWS[key][1](str(value)) if single else Wrong("", "one value")
         if isinstance(found[key], Wrong):
             wrong.append(f"{path.name}, {name}: {found[key].sentence(key)}")
     if wrong:
-        raise ArgumentsError(wrong)
+        raise ArgumentsError(*wrong)
     return found
 
 

@@ -15,8 +15,10 @@ import h5py
 import numpy as np
 
 from process.errors import DataError
+from process.reading import understood
 
 MAKE = "python code/make_weather.py --out {}"
+YEAR = "a year of weather, `fields` [times, fields, height, width]"
 CURE = f"copy it again, or make weather in another folder with `{MAKE.format('FOLDER')}`"
 
 
@@ -34,44 +36,44 @@ def years_in(folder: Path) -> list[Path]:
 def shape_of(path: Path) -> tuple[int, int, int, int]:
     """Return times, fields, height and width."""
     with opened(path) as file:
-        times, fields, height, width = file["fields"].shape
-    return times, fields, height, width
+        return file["fields"].shape
 
 
 def opened(path: Path) -> h5py.File:
-    try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        why = "is not an HDF5 file, or is incomplete" if path.is_file() else "does not exist"
-        raise DataError(f"{path} {why} ({error}); {CURE}") from error
+    with understood(path, YEAR, CURE):
+        file = h5py.File(path, "r")
+        fields = file["fields"]
+        times, *sizes = fields.shape
+        if times < 2 or len(sizes) != 3 or 0 in sizes or fields.dtype.kind not in "fiu":
+            raise ValueError(f"it has {fields}")
+        if fields.nbytes > 1000 * fields.id.get_storage_size():  # no compression packs more
+            raise ValueError("most of `fields` was never written")
+        return file
 
 
 def latitudes_of(path: Path) -> np.ndarray:
     """Return the degrees of the rows."""
-    with opened(path) as file:
+    with understood(path, YEAR, CURE), opened(path) as file:
         height = file["fields"].shape[2]
-        if "latitude" in file:
-            return np.asarray(file["latitude"], dtype=np.float64)
-    return np.linspace(90, -90, height)
+        if "latitude" not in file:
+            return np.linspace(90, -90, height)
+        degrees = np.asarray(file["latitude"], dtype=np.float64)
+        if degrees.shape != (height,) or not (abs(degrees) <= 90).all():
+            raise ValueError("`latitude` is not a number from -90 to 90 for each row")
+        return degrees
 
 
 def statistics_of(folder: Path, fields: int) -> tuple[np.ndarray, np.ndarray]:
     """Return means and standard deviations, as [fields, 1, 1]."""
-    means, stds = (
-        _numbers(folder / "stats" / f"global_{name}.npy", fields) for name in ("means", "stds")
-    )
-    if not (stds > 0).all():
-        raise DataError(
-            f"{folder}/stats/global_stds.npy has a zero: a field that never changes cannot be "
-            "scaled"
-        )
-    return means, stds
-
-
-def _numbers(path: Path, fields: int) -> np.ndarray:
-    try:
-        values = np.load(path, allow_pickle=False).astype(np.float32)
-    except (OSError, ValueError, EOFError) as error:
-        why = "does not exist" if not path.is_file() else "is not a NumPy file, or is incomplete"
-        raise DataError(f"{path} {why}; {CURE}") from error
-    return values.reshape(-1)[:fields, None, None]
+    found = []
+    for name in ("means", "stds"):
+        path = folder / "stats" / f"global_{name}.npy"
+        with understood(path, f"{fields} finite numbers of a NumPy file", CURE):
+            values = np.lib.format.open_memmap(path, mode="r").reshape(-1)[:fields]
+            values = values.astype(np.float32, casting="same_kind")
+            if len(values) < fields or not np.isfinite(values).all():
+                raise ValueError("some are missing, or are not finite")
+            if name == "stds" and not (values > 0).all():
+                raise ValueError("a field that never changes cannot be scaled")
+        found.append(values[:, None, None])
+    return found[0], found[1]

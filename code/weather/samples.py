@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from process.errors import ArgumentsError, DataError
-from weather.files import latitudes_of, opened, shape_of, statistics_of, years_in
+from process.reading import understood
+from weather.files import CURE, YEAR, latitudes_of, opened, shape_of, statistics_of, years_in
 
 # Fields now, fields six hours later, and the first row and column of the crop.
 Sample = tuple[Tensor, Tensor, Tensor]
@@ -63,9 +64,10 @@ class ForecastPairs(Dataset[Sample]):
         epoch, number = key
         year, time = self.pairs[number]
         row, column = self._corner(epoch if self.part == "train" else 0, number)
-        if year not in self.files:
-            self.files[year] = opened(self.years[year])
-        now, later = (self._piece(year, time + step, row, column) for step in (0, 1))
+        with understood(self.years[year], YEAR, CURE):
+            if year not in self.files:
+                self.files[year] = opened(self.years[year])
+            now, later = (self._piece(year, time + step, row, column) for step in (0, 1))
         return now, later, torch.tensor([row, column])
 
     def _corner(self, epoch: int, number: int) -> tuple[int, int]:
@@ -96,7 +98,7 @@ def _check_enough(folder: str, sizes: tuple[tuple[str, int, int, str], ...]) -> 
         if wanted > there
     ]
     if found:
-        raise ArgumentsError(found)
+        raise ArgumentsError(*found)
 
 
 class GlobalBatches:

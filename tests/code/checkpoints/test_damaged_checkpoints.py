@@ -248,7 +248,8 @@ def test_what_another_program_wrote_is_told_in_one_sentence_and_never_run(worlds
     [
         (b"[1]", "is not readable"),
         (b'{"tensors.json": [1, -1]}', "does not list model.json"),
-        ("directory", "Is a directory"),
+        ("directory", "is not readable"),
+        ("pipe", "is not readable"),  # whose reader would wait for a writer
     ],
 )
 def test_checksums_of_a_stranger_are_told(saved, content, said):
@@ -256,6 +257,8 @@ def test_checksums_of_a_stranger_are_told(saved, content, said):
     file.unlink()
     if content == "directory":
         file.mkdir()
+    elif content == "pipe":
+        os.mkfifo(file)
     else:
         file.write_bytes(content)
     assert said in _damage_alone(file.parent)

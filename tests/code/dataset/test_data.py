@@ -53,7 +53,7 @@ def test_a_damaged_file_is_told(tmp_path, change):
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)
     index = tmp_path / "t.idx"
     index.write_bytes(change(index.read_bytes()))
-    with pytest.raises(DataError, match="is not an index of Megatron's format"):
+    with pytest.raises(DataError, match="cannot be read as an index in Megatron's format"):
         IndexedText.open(str(tmp_path / "t"))
 
 
@@ -80,21 +80,24 @@ def test_sizes_of_vocabularies_follow_from_the_largest_number(tmp_path):
         return vocabulary_size(SimpleNamespace(**given))
 
     assert size("vocab.json") == 8
-    with pytest.raises(DataError, match=r"no vocabulary at .*/none\.json"):
+    with pytest.raises(DataError, match=r"/none\.json does not exist .*sample_text\.py"):
         size("none.json")
 
 
 def at(file, place, value):
     with file.open("r+b") as changed:
         changed.seek(place)
-        changed.write(value.to_bytes(4, "little"))
+        changed.write(value.to_bytes(4, "little", signed=True))
 
 
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (lambda t: os.truncate(f"{t}.bin", 10), "has 10 bytes, but its index lists 6 tokens"),
-        (lambda t: at(Path(f"{t}.idx"), 17, 7 + 2 * 256), "is not an index"),  # of floats
+        (lambda t: at(Path(f"{t}.idx"), 17, 7 + 2 * 256), "cannot be read"),  # of floats
+        (lambda t: at(Path(f"{t}.idx"), 34, -3), "do not follow one another"),
+        (lambda t: at(Path(f"{t}.idx"), 42, 5), "do not follow one another"),  # another start
+        (lambda t: at(Path(f"{t}.idx"), 66, 9), "do not follow one another"),  # 9 documents
     ],
 )
 def test_data_that_does_not_fit_its_index_is_told(tmp_path, damage, told):

@@ -65,10 +65,10 @@ def test_swapped_or_foreign_tokenizer_files_are_told(tmp_path, files, capsys):
     halves = tmp_path / "halves.json"
     halves.write_text('{"a": 0.5, "b": -1}')
     for first, second, told in (
-        (str(halves), merges, "is not a vocabulary"),
-        (merges, vocabulary, "Did you swap --vocab-file and --merge-file?"),
-        (vocabulary, vocabulary, "does not belong to"),
-        (vocabulary, str(foreign), "does not belong to"),
+        (str(halves), merges, "cannot be read as a vocabulary"),
+        (merges, vocabulary, "did you swap --vocab-file and --merge-file?"),
+        (vocabulary, vocabulary, f"came with {vocabulary}"),
+        (vocabulary, str(foreign), f"came with {vocabulary}"),
     ):
         capsys.readouterr()
         assert preprocess(tmp_path, GOOD, "--vocab-file", first, "--merge-file", second) == 1

@@ -86,12 +86,31 @@ def test_files_of_the_whole_planet_need_no_latitudes(tmp_path):
     assert latitudes_of(tmp_path / "valid" / "2017.h5")[[0, 8, 16]].tolist() == [90, 0, -90]
 
 
+def changed(shape):
+    """Return a function that replaces the fields of a file by none, or by others."""
+
+    def change(weather):
+        with h5py.File(weather / "valid" / "2003.h5", "r+") as file:
+            del file["fields"]
+            if shape:
+                file.create_dataset("fields", shape, "f4")
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (lambda w: (w / "valid" / "2003.h5").unlink(), r"no yearly files .* make some with"),
         (lambda w: np.save(w / "stats" / "global_stds.npy", np.zeros(20)), "never changes"),
-        (lambda w: np.save(w / "stats" / "global_stds.npy", ["high"] * 20), "is not a NumPy file"),
+        (lambda w: np.save(w / "stats" / "global_stds.npy", ["high"] * 20), "cannot be read as"),
+        (lambda w: np.save(w / "stats" / "global_means.npy", np.full(20, np.nan)), "not finite"),
+        (lambda w: np.save(w / "stats" / "global_means.npy", np.ones(3)), "some are missing"),
+        (changed(None), "cannot be read as a year of weather"),
+        (changed((1, 20, 16, 32)), "cannot be read as a year of weather"),
+        (changed((66, 20, 16)), "cannot be read as a year of weather"),
+        (changed((10**7, 20, 16, 32)), "was never written"),
+        (lambda w: (w / "valid" / "2003.h5").write_bytes(b"x"), "cannot be read as a year"),
     ],
 )
 def test_files_that_are_missing_or_damaged_are_told_in_a_sentence(damage, told, weather, tmp_path):

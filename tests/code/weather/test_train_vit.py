@@ -7,7 +7,7 @@ import re
 import pytest
 from one_forecast import program
 
-from process.errors import ArgumentsError
+from process.errors import AskedError
 from weather.configuration import parse
 
 ALL = ["--train-samples", "0", "--valid-samples", "0"]
@@ -100,11 +100,11 @@ def test_the_learning_rate_grows_with_the_batch_as_asked(scaling, rate):
         (["--config", "large"], 1, "--config large: configurations.yaml has base, short"),
         (["--global-batch-size", "6"], 4, "divided by 4 data ranks; use 4"),
         (["--crop-width", "30"], 1, "no multiple of --patch-size 4"),
-        (["--config-file", "/nowhere.yaml"], 1, "cannot be read"),
+        (["--config-file", "/nowhere.yaml"], 1, "does not exist"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(flags, ranks, told):
-    with pytest.raises(ArgumentsError, match=told):
+    with pytest.raises(AskedError, match=told):
         parse(flags, ranks)
 
 
@@ -114,9 +114,12 @@ def test_what_cannot_be_is_refused_in_a_sentence(flags, ranks, told):
         ("tiny: {depth: many, widht: 3}", r"depth many: give .*there is no key widht"),
         ("tiny: {depth: 2}", "has no value for --data"),
         ("tiny: [", "cannot be read"),
+        ("tiny: [1]", "cannot be read"),
+        ("[tiny]", "cannot be read"),
+        ("a: &a [1]\ntiny: {depth: *a}", "depth .*: give one value"),
     ],
 )
 def test_a_configuration_file_with_mistakes_is_told_in_words(text, told, tmp_path):
     (tmp_path / "mine.yaml").write_text(text)
-    with pytest.raises(ArgumentsError, match=told):
+    with pytest.raises(AskedError, match=told):
         parse(["--config-file", str(tmp_path / "mine.yaml")], 1)
