@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from process.device import keep_memory
-from process.environment import SLURM, TORCHRUN, environment_of_rank
+from process.environment import SLURM, TORCHRUN, environment_of_rank, threads
 from process.errors import node_name
 from process.exit import fail, run_and_exit
 from process.own_program import MOST_BYTES, inside, keep_groups, limited_output, run_file
@@ -37,7 +37,7 @@ def printed_too_much(descriptor: int) -> None:
 def prepare() -> None:
     if all(name in os.environ for name in SLURM):  # a task of srun, without torchrun
         os.environ.update(zip(TORCHRUN, map(str, environment_of_rank()), strict=True))
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    torch.set_num_threads(threads())
     if not torch.accelerator.is_available():
         keep_memory()
         torch.set_flush_denormal(True)

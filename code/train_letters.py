@@ -19,6 +19,8 @@ from torch import Tensor, nn
 
 from flags.parser import FlagParser
 from flags.ranges import COUNT, SIZE, Text
+from process.environment import threads
+from process.errors import DataError
 from process.exit import run_and_exit
 from process.pace import keep_pace
 
@@ -36,6 +38,8 @@ def text_of(path: str | None) -> Tensor:
         print(f"fetching {URL}", flush=True)
         with urllib.request.urlopen(URL, timeout=PATIENCE_S) as answer:
             content = answer.read()
+    if len(content) <= 2 * BEFORE:
+        raise DataError(f"{path or URL} has {len(content)} letters; give a text of at least 100")
     return torch.tensor(list(content)).clamp(max=LETTERS - 1)
 
 
@@ -90,7 +94,7 @@ FLAGS = [
 
 
 def main() -> int:
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    torch.set_num_threads(threads())
     keep_pace()
     train(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(None))
     return 0

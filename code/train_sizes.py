@@ -14,7 +14,6 @@ their rate and the scores are divided by the width."""
 from __future__ import annotations
 
 import argparse
-import os
 
 import torch
 from torch import Tensor
@@ -22,6 +21,7 @@ from torch.nn.functional import cross_entropy, embedding, layer_norm, relu
 
 from flags.parser import FlagParser
 from flags.ranges import COUNT, NUMBER, SIZE, OneOf, Real, Several, Text
+from process.environment import threads
 from process.errors import ArgumentsError
 from process.exit import run_and_exit
 from train_letters import LETTERS, samples, text_of
@@ -127,11 +127,11 @@ FLAGS = [
 
 
 def main(argv: list[str] | None = None) -> int:
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    torch.set_num_threads(threads())
     args = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
     cut = len(text := text_of(args.text)) * 9 // 10
     if not BEFORE < (args.letters or cut) <= cut or len(text) - cut <= BEFORE:
-        raise ArgumentsError([f"--letters {args.letters}: give {BEFORE + 1} to {cut}"])
+        raise ArgumentsError(f"--letters {args.letters}: give {BEFORE + 1} to {cut}")
     for tokens in args.tokens:
         train(args, text[: args.letters or cut], text[cut:], tokens)
     return 0

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 
 from flags.parser import FlagParser
 from flags.ranges import COUNT, Text
+from process.environment import threads
 from process.exit import run_and_exit
 from summary.device import device_of
 from summary.model import Summariser, loss_of
@@ -85,7 +86,7 @@ FLAGS = [
 
 
 def main() -> int:
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    torch.set_num_threads(threads())
     run(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(None))
     return 0
 

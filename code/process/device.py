@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from process.device_sharing import agree, follow, seat_of
-from process.environment import environment_of_rank, environment_or_alone, whole_number
+from process.environment import environment_of_rank, environment_or_alone, threads, whole_number
 from process.peers import Peers
 from process.rendezvous import open_store
 
@@ -54,7 +54,7 @@ def index_of(local_rank: int, visible: int) -> int:
 def start(args: argparse.Namespace) -> torch.device:
     """Join the process group, with one thread per rank, as ranks share a node's cores."""
     rank, world_size, local_rank = environment_of_rank()
-    torch.set_num_threads(whole_number("OMP_NUM_THREADS", 1) or 1)
+    torch.set_num_threads(threads())
     device = choose_device(local_rank)
     backend = args.distributed_backend
     if device.type == "cpu":

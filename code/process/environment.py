@@ -36,13 +36,18 @@ def environment_or_alone() -> tuple[int, int, int]:
         return 0, 1, 0
 
 
-def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
+def threads() -> int:
+    """Return OMP_NUM_THREADS, or 1. It may list one number per nesting level: the first counts."""
+    return whole_number("OMP_NUM_THREADS", 1, 4096, is_list=True) or 1
+
+
+def whole_number(name: str, least: int, most: int = 2**62, *, is_list: bool = False) -> int | None:
     """Return the number in an environment variable; None if it is unset or empty."""
     text = os.environ.get(name, "").strip()
     if not text:
         return None
     try:
-        value = int(text)
+        value = int(text.partition(",")[0] if is_list else text)
     except ValueError:
         value = least - 1
     if not least <= value <= most:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from process import rendezvous
-from process.environment import environment_of_rank, environment_or_alone, whole_number
+from process.environment import environment_of_rank, environment_or_alone, threads, whole_number
 from process.errors import RendezvousError, SurroundingsError
 from process.rendezvous import check_address, check_name
 
@@ -85,6 +85,12 @@ def test_numbers_have_their_range(monkeypatch):
         monkeypatch.setenv("OMP_NUM_THREADS", text)
         with pytest.raises(SurroundingsError, match="OMP_NUM_THREADS="):
             whole_number("OMP_NUM_THREADS", 1)
+    for text, expected in (("", 1), ("4,2", 4)):  # one number per nesting level
+        monkeypatch.setenv("OMP_NUM_THREADS", text)
+        assert threads() == expected
+    monkeypatch.setenv("OMP_NUM_THREADS", "9" * 12)
+    with pytest.raises(SurroundingsError, match="at most 4096"):
+        threads()
 
 
 @pytest.mark.parametrize("name", ["no-such-host.invalid", "127.0.0.1:29500", "x" * 300])
