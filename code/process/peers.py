@@ -127,8 +127,8 @@ class Peers:
         self.store = own_connection(self.shared)
         self.store.set_timeout(ANSWER)
         self.rank, self.size = rank, world_size
-        agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        self.keeps_store = rank == 0 and not agent
+        self.agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        self.keeps_store = rank == 0 and not self.agent
         self.hub: Hub | None = None
         self.connection: socket.socket | None = None  # to the hub
         self.lost: list[str] = []
@@ -219,6 +219,8 @@ class Peers:
                 return
         except RuntimeError:  # the store's process is dead; if it was rank 0, others report it
             time.sleep(GRACE_S)
+            if self.agent and self.rank == 0:
+                self._tell_of(["torchrun's agent, which kept the ranks' common store"])
         self._end()
 
     def _end(self) -> None:

@@ -16,9 +16,9 @@ from process.environment import whole_number
 from process.errors import RendezvousError, SurroundingsError
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
-LAST_PORT = 65535
 # When a job starts on many nodes at once, a name server may fail to answer at first.
 RESOLVED_WITHIN_S = 10.0
+AGENT_WITHIN_S = 30.0
 
 
 def open_store(
@@ -49,7 +49,7 @@ def check_address() -> None:
             f"{missing[0]} is not set; export MASTER_ADDR, the first node, and MASTER_PORT, a free "
             "port, in each task (torchrun does it)"
         )
-    whole_number("MASTER_PORT", 0, LAST_PORT)
+    whole_number("MASTER_PORT", 0, 65535)
 
 
 def check_name(within_s: float) -> None:
@@ -76,8 +76,11 @@ def place() -> str:
 
 def _store(rank: int, world_size: int, timeout: timedelta, waits: bool) -> dist.Store:
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        found = dist.rendezvous("env://", rank=rank, world_size=world_size, timeout=timeout)
+        # This store is there before the ranks, so no rank has to wait long for it.
+        soon = min(timeout, timedelta(seconds=AGENT_WITHIN_S))
+        found = dist.rendezvous("env://", rank=rank, world_size=world_size, timeout=soon)
         store: dist.Store = next(iter(found))[0]
+        store.set_timeout(timeout)
         return store
     return dist.TCPStore(
         os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world_size, rank == 0, timeout,
@@ -92,7 +95,7 @@ def _rendezvous_error(error: Exception, rank: int) -> Exception:
             f"port {os.environ['MASTER_PORT']} is in use on this node, by another job, or by "
             f"another process with rank 0; export another MASTER_PORT ({said})"
         )
-    if rank == 0:
+    if rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return error
     return RendezvousError(
         f"rank 0 does not answer at {place()}: it was not started, has ended, or has another "

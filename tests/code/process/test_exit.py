@@ -89,6 +89,12 @@ def test_control_c_ends_all_ranks_with_one_line(size):
     assert "failing_rank.py: error: KeyboardInterrupt: ended by Control-C" in text
 
 
+@pytest.mark.slow
+def test_ranks_whose_launcher_was_killed_end_with_one_sentence():
+    _, text = torchrun("launcher")  # the output ends when the last rank ends
+    assert [told[:21] for _, told, _ in LINE.findall(text)] == ["lost torchrun's agent"], text
+
+
 def test_frames_of_cpp_are_not_told():
     from process.errors import error_lines
 
