@@ -93,7 +93,7 @@ class IndexedText:
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
         with understood(index, "an index in Megatron's format", "convert the text again"):
             raw = np.memmap(index, mode="r")
-            version, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
+            version, code, sequences, documents = struct.unpack_from("<QBQQ", raw.data, 9)
             if raw[:9].tobytes() != MAGIC or version != 1:
                 raise ValueError("another magic or version")
             kind = np.dtype(TYPES[code])
