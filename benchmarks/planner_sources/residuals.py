@@ -18,8 +18,9 @@ FOLDS = 5
 # its error was up to 10 %, and in the fit up to 5 %.
 MANY_RUNS, MANY_MODELS, FEW_WIDEN = 40, 10, 1.05
 
-# A run that took more than this many times as long as predicted had a cause of its own.
-SLOW = 2
+# A run that took more than this many times as long as predicted had a cause of its own. From the
+# second number on, the share of slow runs in a kind moves the upper bound of its interval.
+SLOW, OFTEN = 2, 0.1
 
 # For an unmeasured code base, the interval must also cover the differences between code bases. With
 # each family of sources left out in turn, these quantiles of the others contain 80 % of its runs.
@@ -55,6 +56,9 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "sequence": rows.sequence,
                 "bits": rows.bits,
                 "model": rows.model,
+                "messages": rows.messages,
+                "measured_s": rows.measured_s,
+                "predicted_s": rows.measured_s * (1 + rows[error]),
                 # Every family has the same weight, however many runs it has.
                 "share": 1 / families.groupby(families).transform("size"),
             }
@@ -66,9 +70,13 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 low, high = _of_families(group.ratio, group.share)
             else:
                 low, high = _four_of_five(sorted(group.ratio))
+            slow, lost_s = group[group.ratio > SLOW], 0.0
+            if keys == "time_keys" and len(slow) >= OFTEN * len(group):
+                lost_s = float(((slow.measured_s - slow.predicted_s) / slow.messages).median())
+                slow_s = group.predicted_s + lost_s * group.messages
+                high = _four_of_five(sorted(group.measured_s / slow_s))[1]
             if len(group) < MANY_RUNS and group.model.nunique() < MANY_MODELS:
                 low, high = low / FEW_WIDEN, high * FEW_WIDEN
-            slow = group.ratio[group.ratio > SLOW]
             found[str(key)] = {
                 # If most runs of a kind were slow, a healthy one still lies inside.
                 "low": round(min(low, 1.0), 3),
@@ -78,7 +86,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "devices": int(group.devices.max()),
                 "sequence": int(group.sequence.max()),
                 "slow": round(len(slow) / len(group), 3),
-                "slow_times": round(float(slow.median()), 3) if len(slow) else 1.0,
+                "lost_s": round(lost_s, 3),
                 "precisions": sorted(group.bits.unique()),
             }
     return found
@@ -144,13 +152,15 @@ def _inside(
         held = timed[parts == part]
         bounds = residuals(timed[parts != part].assign(memory_error=math.nan, memory_keys=None))
         for index, row in held.iterrows():
-            low, high = _bounds(bounds, row[keys])
-            inside[index] = low <= 1 / (1 + row[error]) <= high
+            low, high, lost_s = _bounds(bounds, row[keys])
+            predicted_s = row.measured_s * (1 + row[error])
+            slow_s = predicted_s + lost_s * row.messages
+            inside[index] = low * predicted_s <= row.measured_s <= high * slow_s
     return inside
 
 
-def _bounds(bounds: Bounds, keys: Sequence[str]) -> tuple[float, float]:
+def _bounds(bounds: Bounds, keys: Sequence[str]) -> tuple[float, float, float]:
     for key in keys:
         if key in bounds:
-            return bounds[key]["low"], bounds[key]["high"]
-    return 0.5, 2.0
+            return bounds[key]["low"], bounds[key]["high"], bounds[key]["lost_s"]
+    return 0.5, 2.0, 0.0

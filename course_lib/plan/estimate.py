@@ -13,13 +13,12 @@ from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.efficiency import CONTEXT_GIB, USABLE_MEMORY_SHARE
 from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stages, peak_stage
 from course_lib.plan.published.intervals import (
-    UNKNOWN,
     Evidence,
     Interval,
     evidence,
     memory_interval,
-    time_interval,
 )
+from course_lib.plan.schedules.costs import messages
 from course_lib.plan.shapes import flops
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
@@ -35,8 +34,6 @@ GIB = 2**30
 DAY_S = 86_400
 # Share of the usable memory; a run that fills more is one buffer away from out of memory.
 TIGHT_SHARE = 0.95
-# Share of slow runs from which the upper bound of an interval is a slow run's time.
-OFTEN_SLOW = 0.1
 
 
 @suggests_similar_names
@@ -67,11 +64,13 @@ class Estimate:
 
     @property
     def interval(self) -> Interval:
-        """Return the bounds in seconds that contain 80 % of measured runs of this kind."""
-        return time_interval(self.seconds, self.model, self.layout, self.cluster, self.stack)
+        """Return the bounds in seconds that contain 80 % of measured runs of this kind. If runs of
+        the kind are often slow, the upper bound is the bound of slow runs."""
+        known = self.evidence
+        return Interval(self.seconds * known.low, self.slow_s * known.high)
 
-    @property
-    def evidence(self) -> Evidence | None:
+    @cached_property
+    def evidence(self) -> Evidence:
         """Return the measured runs from which the interval comes."""
         return evidence(self.model, self.layout, self.cluster, self.stack)
 
@@ -80,9 +79,17 @@ class Estimate:
         """Return the share of this program's measured runs of the kind that took more than twice as
         long as predicted, and the seconds that this run would then take; None if few did."""
         known = self.evidence
-        if known is None or known.slow < OFTEN_SLOW or known.key == f"time/{UNKNOWN}":
-            return None
-        return known.slow, known.slow_times * self.seconds
+        return (known.slow, self.slow_s) if known.lost_s else None
+
+    @property
+    def slow_s(self) -> float:
+        """Return the seconds of a slow run, or of a healthy run if few were slow."""
+        return self.seconds + self.evidence.lost_s * messages(self.layout)
+
+    @property
+    def expected_s(self) -> float:
+        """Return the mean over healthy and slow runs; it orders the layouts of a search."""
+        return self.seconds + self.evidence.slow * (self.slow_s - self.seconds)
 
     @cached_property
     def stages(self) -> tuple[StageMemory, ...]:
@@ -239,7 +246,7 @@ class Estimate:
             capacity_gib=self.capacity_gib,
             verdict=self.verdict,
             chance=self.overflow_chance,
-            evidence=self.evidence or _("none"),
+            evidence=self.evidence,
         )
 
 

@@ -69,8 +69,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the layout
-    that lacks the least memory; `refused` counts impossible layouts by reason."""
+    """Result of a search: `fitting` starts with the shortest expected time, `overflowing` with the
+    layout that lacks the least memory; `refused` counts impossible layouts by reason."""
 
     fitting: tuple[Estimate, ...]
     overflowing: tuple[Estimate, ...]
@@ -94,7 +94,7 @@ class Found:
 
     @cached_property
     def frontier(self) -> tuple[Estimate, ...]:
-        """Return the Pareto frontier in time and memory, the fastest layout first."""
+        """Return the Pareto frontier in expected time and memory, the fastest layout first."""
         kept: list[Estimate] = []
         for estimate in self.fitting:
             if not kept or estimate.device_gib < kept[-1].device_gib:
@@ -184,7 +184,7 @@ def search(
     for layout in _layouts(model, cluster.devices, global_batch, choice, refused):
         estimate = Estimate(model, layout, cluster, code)
         (fitting if estimate.fits else overflowing).append(estimate)
-    fitting.sort(key=lambda estimate: estimate.seconds)
+    fitting.sort(key=lambda estimate: estimate.expected_s)
     overflowing.sort(key=lambda estimate: estimate.device_gib)
     reasons = {_(reason, **dict(values)): count for (reason, *values), count in refused.items()}
     return Found(tuple(fitting), tuple(overflowing), reasons)

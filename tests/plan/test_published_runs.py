@@ -231,8 +231,14 @@ def test_an_estimate_says_how_many_runs_of_its_kind_were_slow_and_how_long_they_
     assert 0.5 < share < 1
     assert 2 * stalling.seconds < slow_s < high
     assert f"; {share:.0%} of such runs were slow: about {slow_s:.3g} s)" in str(stalling)
+    assert stalling.expected_s == pytest.approx((1 - share) * stalling.seconds + share * slow_s)
+    # Each message of a slow run lost as much as another, whatever the run computes.
+    longer = Estimate(preset("llama-80b"), layout.but(global_batch=512), where, STACKS["nanotron"])
+    lost_s = [run.slow[1] - run.seconds for run in (stalling, longer)]
+    assert lost_s[1] == pytest.approx(2 * lost_s[0])
     # Another program's stalls say nothing of a program that was not measured.
     for name in ("megatron-core", "unknown", "torchtitan"):
         other = Estimate(preset("llama-8b"), layout, where, STACKS[name])
         assert other.slow is None
+        assert other.expected_s == other.seconds
         assert "such runs were slow" not in str(other)

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from course_lib import plan, read
 from course_lib.plan import Layout, PlanError
-from course_lib.plan.schedules.costs import alive, idle_s
+from course_lib.plan.schedules.costs import alive, idle_s, messages
 from course_lib.plan.schedules.steps import SCHEDULES, Step, orders
 from course_lib.plan.schedules.timing import bubble, moments, timed
 
@@ -52,6 +52,11 @@ def test_interleaving_divides_the_bubble_by_the_chunks():
 def test_splitting_the_backward_leaves_a_third_of_the_bubble():
     idle = [timed(orders(name, 4, 8))["end"].max() - 24 for name in ("1f1b", "zero-bubble")]
     assert idle == [9, 3]
+
+
+@pytest.mark.parametrize(("pipeline", "virtual", "count"), [(1, 1, 8), (2, 1, 16), (4, 2, 64)])
+def test_a_stage_exchanges_two_messages_a_micro_batch_with_each_neighbour(pipeline, virtual, count):
+    assert messages(Layout(pipeline=pipeline, virtual=virtual, global_batch=8)) == count
 
 
 def test_a_naive_pipeline_has_one_stage_at_work_at_a_time():

@@ -26,6 +26,15 @@ def test_the_best_comes_first_and_none_of_the_others_is_faster(found):
     assert not any(estimate.fits for estimate in found.overflowing)
 
 
+def test_where_pipelines_often_stalled_the_expected_time_orders_layouts():
+    where = cluster("hf-h100", 512)
+    found = search(preset("llama-8b"), where, 1024, Choice(tensor=(2, 4)), "nanotron").fitting
+    expected = [estimate.expected_s for estimate in found]
+    assert expected == sorted(expected)
+    assert found[0].layout.pipeline == 1
+    assert min(found, key=lambda estimate: estimate.seconds) is not found[0]
+
+
 def test_on_the_frontier_less_time_costs_more_memory(found):
     front = found.frontier
     assert [e.seconds for e in front] == sorted(e.seconds for e in front)

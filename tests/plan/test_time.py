@@ -17,6 +17,7 @@ from course_lib.plan.schedules.costs import idle_s
 from course_lib.plan.time.communication import Group, all_gather_s, all_reduce_s, group_of
 from course_lib.plan.time.iteration import iteration_parts
 from course_lib.plan.time.kernels import matmul_s
+from course_lib.plan.time.layer import layer_passes, setting
 
 PLAIN = Device("plain", 80, 1000, bf16_tflops=100)
 PAIR = Cluster("pair", PLAIN, 4, Link(10, 100), Link(50, 10), nodes=4)
@@ -73,6 +74,19 @@ def test_without_a_switch_two_of_four_have_a_third_of_the_links():
     meshed = PAIR.but(switched=False)
     fast, slow = (all_gather_s(c, Group(2, 2), 1e12) for c in (PAIR, meshed))
     assert slow / fast == pytest.approx(3, rel=1e-3)
+
+
+def test_a_transfer_hides_beside_a_matmul_and_no_longer_than_the_matmul_takes():
+    """Between nodes, the transfer takes longer than the matmul."""
+    half = replace(STACKS["nanotron"], tensor_overlap=0.5)
+    for tensor, shorter in ((8, "tensor"), (16, "matmul")):
+        layout = Layout(tensor=tensor, micro_batch=4, global_batch=4, sequence_parallel=True)
+        where = cluster("hf-h100", tensor)
+        hidden, shown = (
+            layer_passes(setting(preset("llama-8b"), layout, where, stack))[1]
+            for stack in (half, replace(half, tensor_overlap=0))
+        )
+        assert shown.tensor - hidden.tensor == pytest.approx(getattr(shown, shorter) / 2)
 
 
 def test_a_group_that_reaches_past_a_tier_gets_its_share():

@@ -2,8 +2,8 @@
 
 For each code base and size of run, `measured_over_predicted.json` holds the tenth and ninetieth
 percentile over published runs, the number of runs, the most devices and tokens of a sequence, the
-precisions, the median error and the share of slow runs. `benchmarks/planner.py --write-residuals`
-writes it."""
+precisions, the median error, and the share and loss of slow runs. `benchmarks/planner.py
+--write-residuals` writes it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ RESIDUALS = Path(__file__).with_name("measured_over_predicted.json")
 # (NeMo's runs from 2048 to 8192 tokens).
 OTHER_DEVICE, OTHER_PRECISION, DOUBLED = 1.25, 1.2, 1.03
 
-
 # Share of slow runs that is worth a word.
 LEAST_SLOW = 0.02
 
@@ -48,16 +47,19 @@ class Interval(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """Measured runs behind an interval: their key in the table, their number and their median
-    error. `slow` is the share of them that took more than twice as long as predicted, mostly on a
-    faulty network, and `slow_times` how many times as long these took in the median. `unlike` lists
-    how the planned run differs from all of them."""
+    """Measured runs behind an interval: their key in the table, their number, their median error.
+    `slow` is the share of them that took more than twice as long as predicted. `lost_s` is the
+    median of the seconds that these lost for each message, or 0 if fewer than a tenth were slow.
+    The bounds are factors on a healthy (`low`) and a slow run's time (`high`). `unlike` lists how
+    the planned run differs from all measured runs; each difference widens the bounds."""
 
     key: str
     runs: int
     median_error: float
+    low: float
+    high: float
     slow: float
-    slow_times: float
+    lost_s: float
     unlike: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -110,25 +112,21 @@ def memory_keys(layout: Layout, stack: Stack) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _residuals() -> dict[str, dict[str, Any]]:
-    if not RESIDUALS.exists():
-        return {}
     table: dict[str, dict[str, Any]] = json.loads(RESIDUALS.read_text(encoding="utf-8"))
     return table
 
 
-def _first(keys: list[str]) -> str | None:
-    return next((key for key in keys if key in _residuals()), None)
+def _first(keys: list[str]) -> str:
+    return next(key for key in keys if key in _residuals())
 
 
-def evidence(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Evidence | None:
-    """Return the most specific kind of measured run; None if there is no table."""
+def evidence(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Evidence:
+    """Return the most specific kind of measured run."""
     key = _first(time_keys(model, layout, cluster, stack))
-    if key is None:
-        return None
-    row = _residuals()[key]
-    unlike = tuple(_unlike(key, model, layout, cluster, stack))
-    slow = row["slow"], row["slow_times"]
-    return Evidence(key, int(row["runs"]), row["median"], *slow, unlike)
+    row, unlike = _residuals()[key], _unlike(key, model, layout, cluster, stack)
+    wider = prod(unlike.values())
+    bounds, slow = (row["low"] / wider, row["high"] * wider), (row["slow"], row["lost_s"])
+    return Evidence(key, int(row["runs"]), row["median"], *bounds, *slow, tuple(unlike))
 
 
 def _unlike(
@@ -137,6 +135,7 @@ def _unlike(
     """Return how the planned run differs from all measured runs of the kind, with a factor for each
     difference. The table knows a device if any code base was measured on it."""
     found: dict[str, float] = {}
+    device = _("a device such as {name}", name=cluster.device.name)
     parts = key.split("/")
     families = {name.split("/")[2] for name in _residuals() if name.startswith("time/device/")}
     family = cluster.device.family
@@ -144,9 +143,9 @@ def _unlike(
         if stack.name != UNKNOWN:
             found[_program(model, stack)] = 1.0
         if family not in families:
-            found[_a_device(cluster)] = OTHER_DEVICE
+            found[device] = OTHER_DEVICE
     elif len(parts) == 2:
-        found[_a_device(cluster)] = OTHER_DEVICE
+        found[device] = OTHER_DEVICE
     row = _residuals()[key]
     if bits(layout) not in row["precisions"]:
         found[layout.precision] = OTHER_PRECISION
@@ -158,22 +157,6 @@ def _unlike(
     return found | {text: DOUBLED ** log2(more) for text, more in sizes.items() if more > 1}
 
 
-def _a_device(cluster: Cluster) -> str:
-    return _("a device such as {name}", name=cluster.device.name)
-
-
-def time_interval(
-    seconds: float, model: Model, layout: Layout, cluster: Cluster, stack: Stack
-) -> Interval:
-    """Return the interval of the most specific measured kind, wider for each difference."""
-    key = _first(time_keys(model, layout, cluster, stack))
-    if key is None:
-        return Interval(seconds / 2, seconds * 2)
-    row, wider = _residuals()[key], prod(_unlike(key, model, layout, cluster, stack).values())
-    return Interval(seconds * row["low"] / wider, seconds * row["high"] * wider)
-
-
 def memory_interval(gib: float, layout: Layout, stack: Stack) -> Interval:
-    key = _first(memory_keys(layout, stack))
-    low, high = (_residuals()[key][end] for end in ("low", "high")) if key else (1 / 2, 2.0)
-    return Interval(gib * low, gib * high)
+    row = _residuals()[_first(memory_keys(layout, stack))]
+    return Interval(gib * row["low"], gib * row["high"])

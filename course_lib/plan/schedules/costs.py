@@ -23,6 +23,13 @@ def sends(layout: Layout) -> int:
     return 2 * (layout.micro_batches * layout.virtual + layout.pipeline - 1)
 
 
+def messages(layout: Layout) -> int:
+    """Return the messages that the busiest stage sends and receives in an iteration, or the
+    micro-batches without a pipeline."""
+    neighbours = min(2, layout.pipeline - 1)
+    return (2 * neighbours or 1) * layout.micro_batches * layout.virtual
+
+
 def alive(layout: Layout, stage: int) -> float:
     """Return the micro-batches whose activations a stage holds at its peak, over all its layers."""
     pipeline, count = layout.pipeline, layout.micro_batches

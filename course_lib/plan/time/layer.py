@@ -346,15 +346,15 @@ def _passes(s: Setting, block: Block) -> tuple[Pass, Pass]:
     memory = _sum(_norms(s), _casts(s, matrices), block.memory)
     attention, host = _attention(s), _sum(_host(s), block.host)
     context, tensor = _context(s, attention), (1 + block.transfers) * _tensor(s)
-    hidden = s.stack.tensor_overlap_forward, s.stack.tensor_overlap
-    exposed = tensor * (1 - hidden[0]), tensor * (1 - hidden[1])
+    overlap = s.stack.tensor_overlap_forward, s.stack.tensor_overlap
 
     def one(i: int) -> Pass:
         computed_s = products[i] + attention[i] + memory[i]
         waits = [_late(s, members, computed_s) for members in (s.layout.tensor, s.layout.context)]
         hidden_s = min(s.stack.exchange_overlap * block.exchange[i], computed_s)
         exchanged_s = block.exchange[i] - hidden_s
-        sent = exposed[i] + waits[0], context[i] + waits[1], exchanged_s
+        exposed_s = tensor - overlap[i] * min(tensor, products[i])
+        sent = exposed_s + waits[0], context[i] + waits[1], exchanged_s
         return Pass(products[i], attention[i], memory[i], *sent, host[i], s.sharpness)
 
     return one(0), one(1)
