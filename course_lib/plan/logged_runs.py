@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan
+from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from course_lib.mistakes.kinds import shown
@@ -145,7 +145,7 @@ def from_log(
         raise PlanError(text)
     where = cluster(hardware, layout.devices) if isinstance(hardware, str) else hardware
     estimate = predict(model, layout, where, stack)
-    settled = log.iterations.elapsed_ms.dropna() / 1e3
+    settled = log.iterations.elapsed_ms.loc[lambda ms: ms < inf] / 1e3  # not missing either
     settled = settled.iloc[1:] if len(settled) > 1 else settled
     peaks = {kind: log.memory[f"max_{kind}_mib"].max() for kind in ("reserved", "allocated")}
     kind = next((kind for kind, mib in peaks.items() if mib > 0), "reserved")

@@ -119,6 +119,8 @@ def test_the_difference_is_explained(tmp_path):
     assert "stalls now and then" in str(stalls)
     slow = plan.from_log(log(tmp_path, ARGUMENTS, [1.2 * ms] * 4), "H100")
     assert "An error in one part alone would explain it: " in str(slow)
+    damaged = plan.from_log(log(tmp_path, ARGUMENTS, [ms, ms, float("inf"), float("inf")]), "H100")
+    assert damaged.seconds == pytest.approx(near.seconds)
     lost = plan.from_log(log(tmp_path, ARGUMENTS, [50 * ms] * 4), "H100")
     assert "check the arguments and the hardware" in str(lost)
     assert lost.table().set_index("part").measured["peak memory"] == 10.0
