@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | You will be able to | choose a layout for 13 B and 175 B models on hundreds of devices; say what limits each layout; write the job; turn a rate into the reported result; recognise common failures at this size |
-# | Minutes | 55 |
+# | Minutes | 65 |
 # | Devices | 2 nodes with 2 devices each; for 8 and 96 nodes, a planner |
 # | Before | lessons 03, 07, 07b, 08, 09, 10 and 14 |
 
@@ -294,8 +294,7 @@ claim("layouts that are planned faster than the published one", share, most=10, 
 # %% [markdown] id="search-explain"
 # **Explain.** The plan cannot tell whether these layouts are really faster, because their advantage is smaller than
 # the planner's error. But the search leaves a few layouts that are worth an hour of 32 devices, and you need not try
-# the others. We compared the planner with published groups of measured layouts. In more than four of five groups, the
-# layout that it ranks first is among the three fastest.
+# the others.
 
 # %% [markdown] id="scale-idea"
 # ## Does the plan hold for more nodes?
@@ -363,26 +362,62 @@ claim(
 # The next test of the planner is a run of 2024. Llama 3 with 405 billion parameters was trained on H100 devices with a
 # peak of 989 TFLOP/s. It reached 430 TFLOP/s per device on 8192 devices and 400 on 16,384 ([Llama
 # 3](https://arxiv.org/abs/2407.21783), Table 4). Both runs used batches of 16 million tokens, which are 2048
-# sequences. The next cell searches for the best layout of both:
+# sequences. Both layouts have tensor 8 and pipeline 16, without recomputation. The optimizer state and the gradients
+# are sharded over the data ranks (ZeRO-2).
+#
+# The paper says that the stages are interleaved (lesson 07b). It gives neither the number of pieces in a stage nor the
+# size of a micro-batch. The next cell plans both runs with one sequence in a micro-batch, and with 1, 4 and 8 pieces
+# (*virtual*). With 8, a piece is one layer. The nearest program that the planner knows is torchtitan, which the same
+# company publishes:
 
 # %% id="newer-see"
-rows = {}
-for devices, measured in ((8192, 430), (16384, 400)):
+llama, published_tflops = plan.preset("llama-405b"), {8192: 430, 16384: 400}
+rates, needs_gib = {}, {}
+for devices in published_tflops:
     machine = plan.cluster("dgx-h100", devices=devices)
-    best = plan.search(plan.preset("llama-405b"), machine, 2048).best
-    rows[devices] = {"published": measured, "planned": round(best.tflops_per_device)}
-newer = pd.DataFrame(rows).T.rename_axis("devices").add_suffix(" (TFLOP/s per device)")
-newer
+    theirs = plan.Layout(
+        data=devices // 128, tensor=8, pipeline=16, global_batch=2048, zero=2,
+        sequence_parallel=True, stages="ends-count",
+    )  # fmt: skip
+    for code, pieces in (("megatron-core", 8), *(("torchtitan", pieces) for pieces in (1, 4, 8))):
+        tried = plan.predict(llama, theirs.but(virtual=pieces), machine, code)
+        rates[f"{code}, virtual {pieces}", devices] = tried.tflops_per_device
+        needs_gib[f"{code}, virtual {pieces}", devices] = tried.device_gib
+newer = pd.Series(rates).unstack()
+newer.loc["published"] = published_tflops
+newer["change (%)"] = 100 * (newer[16384] / newer[8192] - 1)
+newer.round(1).rename(
+    columns=lambda name: f"{name} (TFLOP/s)" if name in published_tflops else name
+)
+
+# %% id="newer-memory"
+print(f"a device has {tried.capacity_gib:.1f} GiB; planned, in GiB:")
+pd.Series(needs_gib).unstack().round(1)
 
 # %% id="newer-claim" tags=["claim"]
-for devices, (measured, expected) in zip(newer.index, newer.to_numpy(), strict=True):
-    claim(f"405 B, {devices} GPUs: planned rate, relative to the published rate", expected / measured,
-          least=0.85, most=1.15, unit="times")  # fmt: skip
+of_theirs = newer.loc["torchtitan, virtual 8"]
+for devices, measured in published_tflops.items():
+    claim(f"405 B, {devices} GPUs: planned rate, relative to the published rate",
+          of_theirs[devices] / measured, least=0.85, most=1.15, unit="times")  # fmt: skip
+claim("405 B, change of the planned rate from 8192 to 16,384 GPUs",
+      of_theirs["change (%)"], least=-9.5, most=-3, unit="%")  # fmt: skip
+claim("405 B, planned memory of 16,384 GPUs, relative to a device",
+      needs_gib["torchtitan, virtual 8", 16384] / tried.capacity_gib, least=0.9, most=1, unit="times")  # fmt: skip
 
 # %% [markdown] id="newer-explain"
-# The plan is about 10 % too low for one run and about 10 % too high for the other. The published runs reach 40 to 43
-# % of the peak, and the older benchmark reached 31 %. The newer nodes have eight devices, so tensor 8 stays inside a
-# node. The runs also interleave the stages, which shortens the bubble (lesson 07b).
+# **Explain.** With 8 pieces, the plan has the right size and the right sign: the larger run is slower per device. Its
+# batch is the same, so each data rank has 16 micro-batches instead of 32. The time of the bubble, relative to the
+# other work, is (16 − 1) / (8 × 32) = 6 % on 8192 devices and twice as much on 16,384. With one piece it would be 47
+# % and 94 %, and the rate would fall by a quarter. So the published rates agree only with stages in many pieces.
+# Planned as Megatron-LM, which hides more messages behind computing, both runs are about a fifth too fast.
+#
+# The published runs reach 40 to 43 % of the peak, and the older benchmark reached 31 %. The newer nodes have eight
+# devices, so tensor 8 stays inside a node, and the bubble is shorter.
+#
+# The memory is a closer test. On 16,384 devices the plan leaves a few GiB free. On 8192 devices it needs 5 % more than
+# a device has, although the run existed. The plan assumes Megatron-LM's order of the pieces. The paper describes an
+# order that can be adjusted, and says that tensors are freed early, but gives no memory. In one of twenty published
+# runs with measured memory, the planner's error exceeds 15 %. So do not reject a layout because of 5 %: try it.
 
 # %% [markdown] id="job-idea"
 # ## How does the job differ from a small job?

@@ -251,9 +251,6 @@ def _on_grid(
                 )
                 continue
             for zero, recompute in product(choice.zero, choice.recompute):
-                if zero >= 2 and pipeline > 1:
-                    _refuse(refused, N_("zero 2 and 3 cannot be combined with a pipeline"))
-                    continue
                 if recompute == "selective" and choice.flash and "none" in choice.recompute:
                     continue  # a fused kernel keeps no scores, so this equals "none"
                 sharded = zero if data * context > 1 else 0

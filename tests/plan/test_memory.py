@@ -102,6 +102,15 @@ def test_zero_divides_state_then_gradients_then_weights_among_data_ranks():
     assert weights == [*[weights[0]] * 3, weights[0] / 4]
 
 
+@pytest.mark.parametrize("stage", [1, 2])
+def test_float32_weights_that_stay_gathered_are_16_bit_copies_of_sharded_masters(stage):
+    model, fsdp = preset("lab"), STACKS["torchtitan"]
+    whole = memory_of_stage(model, Layout(data=4, zero=0), fsdp, 0)
+    split = memory_of_stage(model, Layout(data=4, zero=stage), fsdp, 0)
+    assert split.parameters == whole.parameters / 2
+    assert split.optimizer == (whole.optimizer + whole.parameters) / 4
+
+
 def test_zero_s_published_example_of_7_5_b_on_64_devices():
     model = Model("7.5B", 36, 4096, 32, 1024, 50257)
     fp16 = replace(PAPER, gradient_bytes=2)

@@ -71,6 +71,13 @@ def test_126_layers_are_laid_out_on_powers_of_two(devices, published_tflops):
     assert "ends-count" in layout_text(best.layout)
 
 
+def test_a_pipeline_may_shard_gradients():
+    """So did the training of Llama 3.1."""
+    choice = Choice(tensor=(2,), zero=(2,), recompute=("none",))
+    found = search(preset("13b"), cluster("dgx-h100", 64), 512, choice).fitting
+    assert {(e.layout.zero, e.layout.pipeline > 1) for e in found} >= {(2, True)}
+
+
 @pytest.mark.parametrize("layers", [61, 94])
 def test_any_number_of_layers_comes_to_any_number_of_stages(layers):
     model = preset("13b").but(layers=layers)

@@ -135,6 +135,9 @@ def _bytes_per_parameter(layout: Layout, stack: Stack, sharers: int) -> tuple[fl
     if layout.precision == "fp16" and stack.sums_in_fp16:
         gradients = 2.0
     state = 8.0 if wide else stack.optimizer_bytes
+    if layout.zero in (1, 2) and not wide and weights > 2:
+        # FSDP that keeps gathered weights: in 16 bits, and its float32 shards are masters.
+        weights, state = 2.0, state + weights
     return (
         weights / (sharers if layout.zero == 3 else 1),
         gradients / (sharers if layout.zero >= 2 else 1),
