@@ -526,10 +526,10 @@ if lab.site.box and lab.nodes_are_separate:
 # %% [markdown] id="width-explain"
 # *"Computing" is the time outside the exchanges.*
 #
-# **Explain.** The ratio hardly changes, because twice the tokens need twice the bytes and twice the FLOPs. If you
-# guessed 0.5, you applied the rule of lesson 03. The width of this model is 128. If it is below the limit, the
-# transfer takes longer than the computing. On the box the first 128 KiB of each message cross the link without delay,
-# so larger messages are somewhat slower per byte.
+# **Explain.** The ratio does not halve, because twice the tokens need twice the bytes and twice the FLOPs. If you
+# guessed 0.5, you applied the rule of lesson 03. On the box the ratio even grows, by up to a third. The first 128 KiB
+# of each message cross its link without delay, so larger messages take longer per byte. The width of this model is
+# 128. If it is below the limit, the transfer takes longer than the computing.
 #
 # **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. With 370 GB/s on NVLink, the rule
 # requires a width of 2,100. With 50 GB/s between nodes, it requires 15,400. GPT-3 has a width of 12,288 and Llama 3
@@ -601,8 +601,9 @@ check.ex07_sent(gigabytes_sent, given)
 # ## The loss needs three numbers for each token
 #
 # The last matrix of the model, the **head**, gives a **logit** for each token of the vocabulary. Split by columns,
-# each rank has the logits of a part of the vocabulary. Gathering the logits would send 128,256 numbers for each token
-# of Llama 3, while a sum of activations sends 4,096. But the loss of a token needs only three numbers from the logits:
+# each rank has the logits of a part of the vocabulary. Llama 3 8B has a vocabulary of 128,256 tokens and a width of
+# 4,096 ([2024, Table 3](https://arxiv.org/abs/2407.21783)). For each token, gathering the logits would send 128,256
+# numbers, while a sum of activations sends 4,096. But the loss of a token needs only three numbers from the logits:
 # the largest, *m*; the sum *s* of all e^(logit − *m*); and the logit of the target, *t*.
 #
 # $$\text{loss} = m + \ln s - t$$

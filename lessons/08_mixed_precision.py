@@ -384,10 +384,9 @@ for name, gain in gains.items():
         print("  every number, or the matmuls are too small to repay the conversions.")
 
 # %% [markdown] id="speed-published"
-# **Explain.** Two published runs gained much on GPUs. A model with 12 layers of width 768, on 2 nodes with 2 V100
-# each, went from 537 to about 315 ms per iteration with fp16. Only 23.6 % of its *kernels*, the programs that a GPU
-# runs, used Tensor Cores. A weather model on one GPU with 40 GB went from 10.1 samples per second in `float32` without
-# TF32 to 53.4 with fp16 by `autocast`.
+# **Explain.** A GPU can gain much. The weather model of lesson 01 on one A100 went from 10.1 samples per second in
+# `float32` without TF32 to 53.4 with fp16 by `autocast` ([NERSC](https://github.com/NERSC/sc24-dl-tutorial), 2024).
+# With TF32 it reached about 13, so most of the gain needs 16 bits.
 #
 # GPUs since the A100 have **TF32**, which multiplies 32-bit numbers with a 10-bit mantissa. An A100 reaches 19.5
 # TFLOP/s in `float32`, 156 in TF32 and 312 in 16 bits ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/),
@@ -424,7 +423,7 @@ print("bytes per parameter, at the peak:")
 per_parameter.loc[["parameters", "gradients", "optimizer", "temporary"]].round(1)
 
 # %% id="memory-claim" tags=["claim"]
-claim("peak of bf16 relative to fp32", half_of, least=75, unit="%")
+claim("peak of bf16 relative to fp32", half_of, least=100, unit="%")
 stands = per_parameter.loc[["parameters", "gradients", "optimizer"], "bf16"].sum()
 claim("bf16 needs per parameter", stands, least=17.9, most=18.1, unit="bytes")
 

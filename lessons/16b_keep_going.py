@@ -24,10 +24,12 @@ lab = Lab()
 # %% [markdown] id="requeue-idea"
 # ## How does a preempted job continue?
 #
-# If a job of higher priority arrives, Slurm can take your nodes back. Your job is **preempted**. Unless you refused
-# it, the job is also **requeued**, which means that it goes back into the queue and starts again. The same happens
-# after a node failure or maintenance of the cluster, and at the time limit if the script requests it. Four parts must
-# work together:
+# If a job of higher priority arrives, Slurm can take your nodes back. Your job is **preempted**. What follows depends
+# on the cluster. With `PreemptMode=REQUEUE`, the job is **requeued**: it goes back into the queue and starts again.
+# With `CANCEL` it ends, and with `SUSPEND` it waits. After a node failure, Slurm also requeues the job if
+# `JobRequeue=1`, which is the default. `#SBATCH --requeue` or `--no-requeue` decides for one job.
+# `scontrol show config | grep -i -E 'preemptmode|jobrequeue'` shows what a real cluster does. At the time limit, the
+# script itself can requeue its job. Four parts must work together:
 #
 # | part | what it does |
 # |---|---|
@@ -387,7 +389,8 @@ took.round(1)
 
 # %% id="behind-claim" tags=["claim"]
 differ = (standing.log.iterations["lm_loss"] - behind.log.iterations["lm_loss"]).abs().max()
-claim("waiting that is left with asynchronous saving", 100 * share, most=70, unit="%")
+claim("waiting that is left with asynchronous saving", 100 * share,
+      least=8 if lab.site.box else 0, most=70, unit="%")  # fmt: skip
 claim("largest difference between the losses of the two runs", differ, most=0, unit="nats")
 
 # %% [markdown] id="behind-explain"
