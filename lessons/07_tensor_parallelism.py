@@ -528,8 +528,8 @@ if lab.site.box and lab.nodes_are_separate:
 #
 # **Explain.** The ratio does not halve, because twice the tokens need twice the bytes and twice the FLOPs. If you
 # guessed 0.5, you applied the rule of lesson 03. On the box the ratio even grows, by up to a third. The first 128 KiB
-# of each message cross its link without delay, so larger messages take longer per byte. The width of this model is
-# 128. If it is below the limit, the transfer takes longer than the computing.
+# of each message cross its link without delay, so larger messages take longer per byte. This model has a width of
+# 128, and if that is below the limit, the transfer takes longer than the computing.
 #
 # **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. With 370 GB/s on NVLink, the rule
 # requires a width of 2,100. With 50 GB/s between nodes, it requires 15,400. GPT-3 has a width of 12,288 and Llama 3
