@@ -83,9 +83,18 @@ def sum_before(order, sizes, axis):
     return sum(sizes[name] for name in order.partition(axis)[0].split("-") if name) or 1
 
 
+def size_before(order, sizes, axis):
+    names = ["", *order.split("-")]
+    return {"": 1, **sizes}[names[names.index(axis) - 1]]
+
+
 def neighbours(order, sizes, axis):
     world, size = int(np.prod(list(sizes.values()))), sizes[axis]
     return [list(range(start, start + size)) for start in range(0, world, size)]
+
+
+def slowest(order, sizes, axis):
+    return apart(sizes, axis, int(np.prod([*sizes.values()])) // sizes[axis])
 
 
 def same_place(order, sizes, axis):
@@ -102,9 +111,12 @@ def same_place(order, sizes, axis):
         (lambda order, sizes, axis: [["a"]], "is not a whole number"),
         (lambda order, sizes, axis: [], "A group has 4 ranks"),
         (reversed_order, "wrong end"),
-        (neighbours, "Your neighbours on the axis are 1 ranks apart. Multiply"),
-        (lambda order, sizes, axis: by_strides(axis_before(order, axis), sizes, axis), "Multiply"),
-        (lambda *case: apart(case[1], case[2], sum_before(*case)), "Multiply"),
+        (neighbours, "You read each axis as the first one."),
+        (lambda order, sizes, axis: by_strides(axis_before(order, axis), sizes, axis),
+         "ranks apart. Multiply"),
+        (lambda *case: apart(case[1], case[2], sum_before(*case)), "ranks apart. Multiply"),
+        (lambda *case: apart(case[1], case[2], size_before(*case)), "only the axis just before"),
+        (slowest, "You read each axis as the last one."),
         (lambda order, sizes, axis: by_strides("-".join(sorted(sizes)), sizes, axis), "Multiply"),
         (lambda order, sizes, axis: apart(sizes, axis, sizes[axis]), "Multiply"),
         (lambda *case: by_strides(*case)[:2], "is in exactly one group"),

@@ -13,7 +13,7 @@ import numpy as np
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.functions import is_function, returned, whole_numbers
 from course_lib.teach.trials.judge import tried
-from course_lib.words import _
+from course_lib.words import N_, _
 
 Groups = list[list[int]]
 Sizes = Mapping[str, int]
@@ -83,20 +83,30 @@ def _refuse_groups(check: Checklist, case: Case, tried: list[tuple[Case, Groups]
 
 def _why_groups(case: Case, found: Groups, alike: list[tuple[Case, Groups]]) -> str:
     """Name a mistake if it leads to the groups of every order of these sizes."""
-    backwards = [("-".join(one.split("-")[::-1]), axis, ranks) for (one, _s, axis), ranks in alike]
-    if all(ranks == groups(order, case[1], axis) for order, axis, ranks in backwards):
-        return _("The order is read from the wrong end: the first axis varies fastest.")
-    if all(ranks == groups("-".join(case[1]), case[1], axis) for (_o, _s, axis), ranks in alike):
-        return _(
-            "The groups do not depend on `order`. You returned the groups of a different order."
-        )
+    cure = _("Multiply the sizes of all axes before the axis in `order`, and no others.")
+    for why in _likely(*case):
+        if all(ranks == groups("-".join(_likely(*one)[why]), *one[1:]) for one, ranks in alike):
+            return f"{_(why)} {cure}"
     mine, right = (found or [[]])[0], groups(*case)[0]
     if len(mine) != len(right):
         return _("A group has {size} ranks, one for each place on the axis.", size=len(right))
     if (apart := np.diff(mine).tolist()) != np.diff(right).tolist():
         told = _("Your neighbours on the axis are {apart} ranks apart.", apart=apart[0])
-        return f"{told} {_('Multiply the sizes of all axes before it, and no others.')}"
+        return f"{told} {cure}"
     return _("Each of the {world} ranks is in exactly one group.", world=prod(case[1].values()))
+
+
+def _likely(order: str, sizes: Sizes, axis: str) -> dict[N_, list[str]]:
+    """Return the order in which each likely mistake reads the axes."""
+    names = order.split("-")
+    before, after = names[: names.index(axis)], names[names.index(axis) + 1 :]
+    return {
+        N_("The order is read from the wrong end: the first axis varies fastest."): names[::-1],
+        N_("The groups do not depend on `order`."): [*sizes],
+        N_("You read each axis as the first one."): [axis, *before, *after],
+        N_("You read each axis as the last one."): [*before, *after, axis],
+        N_("You count only the axis just before it."): [*before[-1:], axis, *before[:-1], *after],
+    }
 
 
 def _short(ranks: Groups) -> str:
