@@ -47,27 +47,27 @@ def _positions(answer: Any, most: int) -> list[int]:
 
 
 def _once_each(check: Checklist, pieces: list[list[int]], length: int, where: str) -> None:
-    times = Counter(position for mine in pieces for position in mine)
-    expected = Counter(range(length))
-    wrong = [one for one in times | expected if times[one] != expected[one]]
-    odd = min(wrong, key=lambda one: (one in expected, one), default=0)  # one beyond the end first
+    counts, each = [len(mine) for mine in pieces], length // len(pieces)
+    check.unless(
+        counts != [each] * len(pieces),
+        _("all ranks have the same number of positions ({where})", where=where),
+        hint=_(
+            "Your ranks have {counts} positions, and each should have {each}. A rank gets two "
+            "pieces of length // (2 * size) positions.",
+            counts=", ".join(map(str, counts)),
+            each=each,
+        ),
+    )
+    times, expected = Counter(one for mine in pieces for one in mine), Counter(range(length))
     check.unless(
         times != expected,
         _("every position is on one rank ({where})", where=where),
         hint=_(
-            "Position {odd} is on {times} ranks. Each of the positions 0 to {last} is on one rank.",
-            odd=odd,
-            times=sum(odd in mine for mine in pieces),
+            "You return position {odd} too often, and position {missing} never. The positions 0 to "
+            "{last} must come once each.",
+            odd=min(times - expected, default=0),
+            missing=min(expected - times, default=0),
             last=length - 1,
-        ),
-    )
-    counts = [len(mine) for mine in pieces]
-    check.unless(
-        len(set(counts)) > 1,
-        _("all ranks have the same number of positions ({where})", where=where),
-        hint=_(
-            "The ranks have {counts} positions. All-gather needs pieces of equal size.",
-            counts=counts,
         ),
     )
 
