@@ -178,9 +178,10 @@ GENERAL: dict[str, str] = {
     ),
     "added up": N_("the result still contains the gradient of the previous step."),
     "own": N_(
-        "the result is still this rank's own. Was nothing exchanged, was this rank's tensor sent "
-        "to all ranks, or is the sum in a tensor that is not used?"
+        "the result is still this rank's own, and its calls are: {made}. Do the calls exchange "
+        "other numbers, or is the sum in a tensor that is not used?"
     ),
+    "one for all": N_("all ranks have the numbers of rank {rank} alone. Add up those of all."),
     "times": N_(
         "the result is {factor:.3g} times the right one on {size} ranks. Is a sum or a division by "
         "the number of ranks missing, or is one too many?"

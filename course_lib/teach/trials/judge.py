@@ -143,6 +143,10 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     factor, counted = 0.0, ""
     if mistake == "shares":
         mistake, factor = _by_shares(event["shares"], event["right"][0], rank, size)
+        everywhere = [one.get("shares") for found in of_ranks for one in found]
+        is_own = _hint(exercise, what, mistake) == GENERAL["own"]
+        if is_own and everywhere == [event["shares"]] * size:
+            mistake = "one for all"
         if mistake == "values" or not _hint(exercise, what, mistake):
             counted = _counted(event["shares"], event["right"][0][:size])
     told = _hint(exercise, what, mistake) or GENERAL["values"]
@@ -310,6 +314,8 @@ def _both_orders(case: str, first: list[str], rank: int, other: list[str]) -> tu
     names = {calls[same].partition("(")[0] for calls in (first, other) if len(calls) > same}
     if len(names) == 1 and re.search("gather|scatter", "".join(names)):
         why = EQUAL_PIECES
+    if names in ({"broadcast"}, {"reduce"}) and same < min(len(first), len(other)):
+        why = _("All ranks must name the same src or dst, and give equally many numbers.")
     where = _(
         "{case}\nFrom call {number} on:\nrank 0: {first}\nrank {rank}: {other}\n",
         case=case, number=same + 1, first=shown[0], rank=rank, other=shown[1],

@@ -38,7 +38,15 @@ WRONG = {
          ("dist.broadcast(tensor", "dist.broadcast(tensor.data")],
         "offset of 8: ",
     ),
-    "nothing exchanged": ([(SUMS + DIVIDES, "                pass\n")], "Was nothing exchanged"),
+    "nothing exchanged": ([(SUMS + DIVIDES, "                pass\n")], "calls are: nothing"),
+    "weights averaged at the end": (
+        [(SUMS + DIVIDES, (SUMS + DIVIDES).replace("grad", "data"))], "exchange other numbers",
+    ),
+    "gradients of rank 0": (
+        [(SUMS + DIVIDES, SUMS.replace("all_reduce", "broadcast").replace(")", ", 0)"))],
+        "all ranks have the numbers of rank 0 alone",
+    ),
+    "each rank its own root": ([("src=0", "src=dist.get_rank()")], "the same src or dst"),
     "frozen": ([("if parameter.grad is not None:", "if True:")], "A frozen parameter never"),
     "zeros for the frozen one": (
         [("            if parameter.grad is not None:\n",
