@@ -94,7 +94,7 @@ BY_WRITTEN_TIMES = """    def watch(self):
                 return
 """
 WRONG = {
-    "no thread": ([(".start()", "")], "Does its thread run,"),
+    "no thread": ([(".start()", "")], "Was the thread started?"),
     "a number": ([("self.accuse(missing)", "self.accuse(missing[0])")], "Give it a list"),
     "waits for a key": ([(CHECK, "")], "store.get fails for a key"),
     "who does not move": ([(MISSING, "[r for r in range(self.size) if r != self.rank]")],
@@ -104,9 +104,11 @@ WRONG = {
     "no stop": ([(ENDS, "        pass\n")], "still asks the store"),
     "all who wait": ([(MISSING, "[r for r in range(self.size) if min(seen) < max(seen)]")],
                      "at fewer"),
-    "itself": ([("self.accuse(missing)", "self.accuse([self.rank])")], "at fewer"),
+    "itself": ([("self.accuse(missing)", "self.accuse([self.rank])")], "have arrived and wait"),
+    "who has no key": ([(MISSING, "[rank for rank in range(self.size) if seen[rank] < 0]")],
+                       "although it asks the store"),
     "always the last": ([("self.accuse(missing)", "self.accuse([self.size - 1])")], "at fewer"),
-    "who is ahead": ([("seen[rank] < max(seen)", "seen[rank] > min(seen)")], "at fewer"),
+    "who is ahead": ([("seen[rank] < max(seen)", "seen[rank] > min(seen)")], "have arrived"),
     "at once": ([("since > self.timeout_s", "since > 0")], "when any rank moves on"),
     "from the start": ([("seen, since = now, time", "seen, _ = now, time")],
                        "when any rank moves on"),

@@ -92,7 +92,8 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
         returned[0] = True
         dist.all_reduce(torch.zeros(1))
         if rank != absent and number == stalls_in and absent >= 0:
-            judge(ranks, named, absent, "named" + " by other clocks" * (case == CLOCKS))
+            asks = time.monotonic() - learners.__dict__["last_s"] < 2 * TIMEOUT_S
+            judge(ranks, named, absent, asks, "named" + " by other clocks" * (case == CLOCKS))
     if dog is not None:
         dog.stop()
     accused = sorted({one for each, *_ in named for one in each} - {absent})
@@ -104,16 +105,18 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
     ranks.holds("stopped", ok)
 
 
-def judge(ranks: Ranks, named: list[tuple[list[int], float, bool]], absent: int, what: str) -> None:
+def judge(
+    ranks: Ranks, named: list[tuple[list[int], float, bool]], absent: int, asks: bool, what: str
+) -> None:
     """Judge the first name that this rank gave while it waited."""
     accused, after_s, returned = named[0] if named else ([], 0.0, True)
     mistake = ""
     if not named:
-        mistake = "nobody"
+        mistake = "nobody" if asks else "silent"
     elif not accused:
         mistake = "no list"
     elif accused != [absent]:
-        mistake = "others"
+        mistake = "others" if absent in accused else "ahead"
     elif after_s < EARLY * TIMEOUT_S:
         mistake = "early"
     elif not returned:

@@ -627,15 +627,24 @@ HINTS: dict[str, Hints] = {
     },
     "watchdog": {
         ("named", "nobody"): N_(
-            "rank {absent} was missing, but this rank named no rank within {limit} s. Does its "
-            "thread run, and does it compare the numbers of collectives? Errors of the thread are "
-            "in the log. store.get fails for a key that no rank has written."
+            "rank {absent} was missing, but this rank named no rank within {limit} s, although it "
+            "asks the store. A missing rank may have arrived earlier, and its thread may still "
+            "run: compare the numbers of collectives."
+        ),
+        ("named", "silent"): N_(
+            "rank {absent} was missing, but this rank named no rank within {limit} s, and no "
+            "longer asks the store. Was the thread started? If an error ended it, the log has the "
+            "error. store.get fails for a key that no rank has written."
         ),
         ("named", "no list"): N_("accuse got no list of ranks. Give it a list, even of one rank."),
         ("named", "others"): N_(
             "this rank named {accused}, but only rank {absent} was missing. A rank that waits "
             "takes no step either, but it has arrived. Which ranks have arrived at fewer "
             "collectives? store.get returns bytes; compare them as numbers."
+        ),
+        ("named", "ahead"): N_(
+            "this rank named {accused}, but all ranks except rank {absent} have arrived and wait. "
+            "Name the ranks that have arrived at fewer collectives."
         ),
         ("named", "early"): N_("rank {absent} was named after {after:.1f} s, before the time-out."),
         ("named", "in arrive"): N_(
