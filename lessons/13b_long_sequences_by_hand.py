@@ -136,9 +136,10 @@ claim(
 # *A square is a pair of an eighth of the queries and an eighth of the keys. Its colour and hatching show the rank
 # that computes it.*
 #
-# > **Exercise 13b.1** — Write `pieces(length, rank, size)`, which returns the positions of a rank as a list. All
-# > ranks must have the same number of positions. Count how many positions each of a rank's own positions looks back
-# > at. The sum of these counts must also be the same on all ranks. The length is a multiple of `2 * size`.
+# > **Exercise 13b.1** — Write `pieces(length, rank, size)`, which returns the positions of a rank as a list. A
+# > list of two lists is also right. All ranks must have the same number of positions. Count how many positions each
+# > of a rank's own positions looks back at. The sum of these counts must also be the same on all ranks. The length is
+# > a multiple of `2 * size`.
 
 
 # %% id="ex1-gap" tags=["exercise"]

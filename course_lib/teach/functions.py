@@ -19,7 +19,7 @@ import numpy as np
 
 from course_lib.lab.workspace import PACKAGE, programs_folder
 from course_lib.plan.numbers import real
-from course_lib.teach.answers import in_short
+from course_lib.teach.answers import in_short, what_it_is
 from course_lib.teach.checklist import Checklist
 from course_lib.words import _
 
@@ -33,10 +33,7 @@ def is_function(check: Checklist, function: Any, name: str) -> None:
     check.needs(
         callable(function),
         _("{name} is a function", name=name),
-        hint=_(
-            "This is {name}. Give the check the function itself, without calling it.",
-            name=type(function).__name__,
-        ),
+        hint=what_it_is(function, _("give the check the function itself, without calling it")),
     )
 
 

@@ -145,7 +145,7 @@ def test_each_mistake_in_the_count_has_its_hint(mistake, hint):
         (lambda *sizes: ("many", 2), "return two numbers"),
         (lambda *sizes: tuple(2 * one for one in by_parts(*sizes)), "2 times the right number"),
         (lambda *sizes: plan.parameters(plan.preset("llama-8b")), "of the course"),
-        (5, "This is int"),
+        (5, "It is 5 now; give the check the function itself"),
     ],
 )
 def test_what_is_no_count_is_refused(count, hint):

@@ -31,6 +31,8 @@ def place_of(kind):
     place = causes()[kind].place
     if place == "all":
         return None, None
+    if place == "node":
+        return [2, 3], "node2"
     return (0, "node1") if place in ("rank 0", "disk") else (2, "node2")
 
 
@@ -117,6 +119,7 @@ def test_a_rank_and_a_node_in_usual_forms(case, rank, node):
         ("exploding", 2, "node2", "Which rank does the evidence name first"),
         ("node-dies", range(4), "node2", "Which rank does the evidence name first"),
         ("disk-full", 2, "node2", "✗ rank 2"),
+        ("node-dies", 2, "node2", "Give a list of all of them"),
     ],
 )
 def test_a_wrong_place_meets_its_hint(case, kind, rank, node, words):

@@ -136,6 +136,7 @@ def test_days_at_the_peak_and_parameters_are_told_from_their_numbers():
     total = {
         176: "8 × 22 counts attention and tables 8 times", 39.15: "You swapped total and active",
         95.5: "three matrices", 144.2: "48 query heads share 8 key heads",
+        TOTAL * 1e9: "right in parameters",
     }  # fmt: skip
     active = {
         44: "2 × 22", 140.6: "You swapped total and active", 27.9: "Count in the same way",
@@ -174,8 +175,8 @@ def test_the_best_layouts_of_many_machines_pass(cluster, capsys):
         (lambda: dense(DENSE_LAYOUT.but(data=2)), "The training takes"),
         (lambda: dense(cluster=dream()), "H100 of this plan differs from plan.DEVICES"),
         (lambda: ..., "Replace the ..."),
-        (lambda: None, "This is NoneType"),
-        (lambda: DENSE_LAYOUT, "This is Layout"),
+        (lambda: None, "It is None now; give the check what plan.predict"),
+        (lambda: DENSE_LAYOUT, "It is Layout("),
         (mixture, "The plan is for mixtral-8x22b"),
     ],
 )

@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from course_lib.lab import bench
+from course_lib.teach.answers import what_it_is
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import batch_is
 from course_lib.teach.functions import is_function, quiet, returned
@@ -143,9 +144,7 @@ def _measured(check: Checklist, result: Any) -> None:
     check.needs(
         isinstance(result, bench.Result),
         _("the answer is a result"),
-        hint=_(
-            "This is {name}: give the check what bench.run(…) returned.", name=type(result).__name__
-        ),
+        hint=what_it_is(result, _("give the check what bench.run(…) returned")),
     )
     check.needs(
         result.how == "measured",

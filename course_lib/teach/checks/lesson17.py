@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib import plan
-from course_lib.lab.job.unfinished import Unfinished
 from course_lib.plan.estimate import Estimate
-from course_lib.teach.answers import Amount
+from course_lib.teach.answers import Amount, in_other_unit, what_it_is
 from course_lib.teach.challenge.score import Score
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import global_batch, whole_flag
@@ -118,15 +117,10 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
 def _is_plan_for(check: Checklist, estimate: Any, name: str) -> None:
     """Refuse plans that the planner accepts but that are unrealistic."""
     check.answered(estimate, _("the plan"))
-    if isinstance(estimate, Unfinished):
-        check.answered(..., ", ".join(estimate.missing))
     check.needs(
         isinstance(estimate, Estimate),
         _("the answer is a plan"),
-        hint=_(
-            "This is {name}. Give the check what plan.predict(model, layout, cluster) returns.",
-            name=type(estimate).__name__,
-        ),
+        hint=what_it_is(estimate, _("give the check what plan.predict(…) returns")),
     )
     check.that(
         estimate.model.but(name="") == plan.preset(name).but(name=""),
@@ -230,5 +224,6 @@ def _billions(right: float, other: float, experts: int) -> Amount:
         "{experts} × 22 counts attention and tables {experts} times. The experts share them.",
         experts=experts,
     )
-    slips = ((other, swapped), (experts * 22, times))
+    plain = in_other_unit(right, "billions", N_("parameters"))
+    slips = ((other, swapped), (experts * 22, times), plain)
     return Amount(right=right, unit=N_("billions"), fine=0.001, slips=slips)

@@ -66,8 +66,11 @@ class Diagnosis:
             is_right = place in ("all", "disk") or (place == "node" and not self.ranks)
         else:
             said = _("rank {rank}", rank=", ".join(map(str, sorted(self.ranks))))
-            is_right = self.ranks <= self._faulty_ranks(place)
+            right = self._faulty_ranks(place)
+            is_right = self.ranks == right
             hint = f"{hint} {_('If no single rank has the fault, give None.')}"
+            if self.ranks < right:
+                hint = _("Another rank of this node has the fault too. Give a list of all of them.")
         check.that(is_right, said, hint=hint)
 
     def _judge_nodes(self, check: Checklist, place: str) -> None:

@@ -134,8 +134,8 @@ GATHERED_AGAIN = N_(
     "reduce_scatter leaves each rank its own part."
 )
 VIEW = N_(
-    "the shard is a view into a longer row and keeps the memory of the whole row. A copy by "
-    ".clone() has its own memory."
+    "more than this rank's own part is held in memory. A view keeps the whole tensor, and a copy "
+    "by .clone() keeps its own part alone."
 )
 NO_MEAN = N_(
     "the gradient is not the mean over the ranks. Were the parameters gathered again before "
@@ -345,10 +345,7 @@ HINTS: dict[str, Hints] = {
         ("unchanged", ""): N_(
             "backward changes its argument in place. Let all_reduce change a copy, grad.clone()."
         ),
-        ("memory", ""): N_(
-            "The layer keeps {kept:.3g} times its slices in memory. A view keeps the whole tensor; "
-            "a copy by .clone() keeps the slice."
-        ),
+        ("memory", ""): VIEW,
         ("sent forward", ""): SENT_TOO_MUCH,
         ("sent backward", ""): SENT_TOO_MUCH,
     },

@@ -184,6 +184,8 @@ def _by_shares(table: Sequence[Row], right: Row, rank: int, size: int) -> tuple[
     )
     if any(not _alike(row, first) for row in table):
         is_own = of_pieces == [[piece] for piece in range(size)]
+        # A rank whose numbers count twice has added them to themselves.
+        is_own = is_own and max(map(max, table)) < 1 + NEAR
         is_lone = of_pieces == [wanted * (piece == rank) for piece in range(size)]
         return "own pieces" if is_own else "one piece" if is_lone else "values", 0.0
     there = of_pieces[0]
