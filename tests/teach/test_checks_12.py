@@ -85,6 +85,7 @@ def test_any_way_to_the_same_training_passes(finished, base, recipe, capsys):
             "The rate is 2 times",
         ),
         (sixteen(warmup_samples=0), log(), "--warmup-samples is missing or 0"),
+        (sixteen(lr_decay_style="constant"), log(), "✗ --lr-decay-style: linear"),
         (sixteen(samples=16 * 65_536), log(seen=16 * 65_536), "Keep --samples as it is"),
         (sixteen(samples=4096), log(seen=4096), "Keep --samples as it is"),
         (sixteen(width=8), log(loss=2.6), "ends 0.60 higher"),

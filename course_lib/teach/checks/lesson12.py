@@ -86,6 +86,8 @@ def ex12_sixteen(run: Any, base: Any) -> None:
             _("the learning rate was warmed up"),
             hint=_("--warmup-samples is missing or 0, so the first step used the full rate."),
         )
+        decay = run.recipe.flags.get("--lr-decay-style", "linear")
+        check.equal(decay, "linear", "--lr-decay-style")
         seen, wanted = (int(one["consumed_samples"].max()) for one in (lines, of_base))
         check.that(
             close(seen, wanted, 0.01),
