@@ -112,19 +112,18 @@ class Experts(nn.Module):
         super().__init__()
         self.groups, self.work = groups, work
         self.local = args.num_experts // groups.expert.size
-        width = args.moe_ffn_hidden_size // groups.tensor.size
+        hidden, width = args.hidden_size, args.moe_ffn_hidden_size // groups.tensor.size
         # [experts, outputs, inputs]; each tensor rank has a slice of the width inside an expert.
-        self.up = self._cut(torch.empty(self.local, width, args.hidden_size), 1)
-        self.gate = (
-            self._cut(torch.empty(self.local, width, args.hidden_size), 1) if args.swiglu else None
-        )
-        self.down = self._cut(torch.empty(self.local, args.hidden_size, width), 2)
+        self.up = self._cut(torch.empty(self.local, width, hidden), 1)
+        self.gate = self._cut(torch.empty(self.local, width, hidden), 1) if args.swiglu else None
+        self.down = self._cut(torch.empty(self.local, hidden, width), 2)
         self.owners: Tensor
         self.register_buffer("owners", torch.tensor(groups.owners), persistent=False)
         self.begin()
 
     def begin(self) -> None:
-        self.sent_bytes = {"to": 0, "back": 0}  # to experts on other ranks, and back, in this step
+        """Begin a step, in which no byte was sent to experts on other ranks, or back."""
+        self.sent_bytes = {"to": 0, "back": 0}
 
     def _cut(self, values: Tensor, dimension: int) -> Weight:
         parameter = sliced(nn.Parameter(values), 0, self.groups.expert)

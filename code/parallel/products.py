@@ -79,6 +79,8 @@ def add_product(total: Tensor, grad: Tensor, x: Tensor) -> None:
 
 
 class _Product(Function):
+    """Y = X Wᵀ + b; backward returns dX, and gives dW to `WeightWork`."""
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork

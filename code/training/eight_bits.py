@@ -134,9 +134,9 @@ def block_of(recipe: str, weight: bool = False) -> tuple[int, int]:
 def multiply(a: Quantised, b: Quantised, dtype: torch.dtype) -> Tensor:
     """Return a bᵀ: [m, k] and [n, k] → [m, n]."""
     if multiplies_in_eight_bits(a, b, dtype):
-        # _scaled_mm multiplies by a scale of each row of a, and of each row of b, or of all.
-        rows = (1 / a.scales).float().view(-1, 1), (1 / b.scales).float().view(1, -1)
-        return torch._scaled_mm(a.values, b.values.t(), *rows, out_dtype=dtype)
+        # _scaled_mm takes a factor for each row of a and of b, or one for each matrix.
+        factors = (1 / a.scales).float().view(-1, 1), (1 / b.scales).float().view(1, -1)
+        return torch._scaled_mm(a.values, b.values.t(), *factors, out_dtype=dtype)
     return a.numbers(dtype) @ b.numbers(dtype).t()
 
 
@@ -157,9 +157,7 @@ def has_eight_bits(device: torch.device) -> bool:
 
 def emulated(args: argparse.Namespace, device: torch.device) -> str | None:
     """Return a note for the log, if all matmuls in eight bits are emulated."""
-    if args.fp8_format is None:
-        return None
-    if args.fp8_recipe in BLOCK or not has_eight_bits(device):
+    if args.fp8_format and (args.fp8_recipe in BLOCK or not has_eight_bits(device)):
         return f"--fp8-recipe {args.fp8_recipe} is emulated here: equal results, no speed"
     return None
 

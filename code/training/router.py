@@ -186,6 +186,7 @@ class Routing:
         """Return log fields about the last step, over all ranks, which all call this."""
         if not args.num_experts:
             return {}
+        # One sum for tokens [layers, experts], the balancing loss, and the bytes of both ways.
         size = args.num_layers * args.num_experts
         numbers = torch.zeros(size + 3, dtype=torch.float64, device=device)
         tokens = numbers[:size].view(args.num_layers, args.num_experts)
