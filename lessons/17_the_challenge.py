@@ -734,7 +734,7 @@ claim(
 # %% [markdown] id="real-explain"
 # **Explain.** The mixture takes longer, although a token uses as many parameters. If you guessed 1, you counted FLOPs.
 # Tokens travel to their experts and back, and each layer starts more operations. The plan contains both, but on the box
-# it predicts only about half of the extra time. It assumes almost equal numbers of tokens per expert, and ranks that
+# it predicts only part of the extra time. It assumes almost equal numbers of tokens per expert, and ranks that
 # reach every exchange together. In the run, all ranks wait for the busiest expert and for the last rank. So the
 # estimate of the mixture is less accurate than the estimate of its dense twin, and a rehearsal matters more.
 
