@@ -747,7 +747,7 @@ check.ex16_cures()
 ### GAP cause, rank, node, cure = ..., ..., ..., ...
 cause, rank, node, cure = (
     "missing-module",
-    one.cause.rank,
+    [0, 1],  # both ranks of the node
     one.cause.node,
     "same-modules",
 )

@@ -194,7 +194,7 @@ def answers(made: Any) -> str:
     "choice",
     [
         {"tensor": ()}, {"recompute": []}, {"virtual": (7,)}, {"tensor": (3,)},
-        {"micro_batch": (7,)}, {"precision": "int8"}, {"zero": (3,), "virtual": (2,)},
+        {"micro_batch": (7,)}, {"precision": "int8"}, {"zero": (3,), "virtual": (7,)},
     ],
 )  # fmt: skip
 def test_a_choice_of_nothing_says_of_what(choice):

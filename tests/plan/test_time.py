@@ -222,7 +222,6 @@ def test_the_interval_is_that_of_the_nearest_kind_of_run_that_was_measured():
 SHORTFALLS = {
     "vTrain on several nodes, mean %",
     "other code on more H100, median %",
-    "regret of the best layout, 90th percentile %",
 }
 
 

@@ -35,6 +35,8 @@ MOVED = {
     "XDG_STATE_HOME": "~/.local/state",
     "TMPDIR": "/tmp",
 }
+# Folders of a site.
+PLACES = {"workspace": AS_TOLD, "programs": f"{AS_TOLD}/code", "data": f"{AS_TOLD}/data"}
 OF_ANYBODY = ("/", "/usr", "/usr/local", "/tmp")
 # The end of a name: `ws.old` is not the folder `ws`, but a sentence may end after `ws.`
 ENDS = r"(?![\w-]|\.\w)"
@@ -57,11 +59,7 @@ def folders(workspace: Path) -> dict[str, str]:
 
 def folders_of_run(site: Mapping[str, Any]) -> dict[str, str]:
     """Return replacements for a run's folders. Its workspace may have been moved since then."""
-    here = {
-        Path(str(site[name])): words
-        for name, words in (("workspace", AS_TOLD), ("programs", f"{AS_TOLD}/code"))
-        if site.get(name)
-    }
+    here = {Path(str(site[name])): words for name, words in PLACES.items() if site.get(name)}
     if site.get("path"):
         here[Path(str(site["path"])).parent] = f"{AS_TOLD}/.venv"
     return _names(here)

@@ -215,7 +215,7 @@ def told(content):
     return lambda file: file.write_bytes(content)
 
 
-PROGRESS = {"iteration": -1, "consumed_samples": 1.5, "adam": "0"}
+PROGRESS = {"iteration": 4, "consumed_samples": 32}
 FOREIGN = {
     "a pickle for tensors": ("tensors.json", told(pickle.dumps(Hostile())), "is not readable"),
     "a pickle for a model": ("model.json", told(pickle.dumps(Hostile())), "is not readable"),
@@ -227,7 +227,16 @@ FOREIGN = {
     "steps": ("progress.json", changed(adam_steps=float("nan")), "progress.json is not readable"),
     "a scale": ("progress.json", scaled(float("inf")), "progress.json is not readable"),
     "another type": ("tensors.json", changed(type="object"), "'object'"),
-    "progress": ("progress.json", changed(progress=PROGRESS), "unexpected keyword argument"),
+    "another count": (
+        "progress.json",
+        changed(progress=PROGRESS | {"adam": 0}),
+        "unexpected keyword argument",
+    ),
+    "half a sample": (
+        "progress.json",
+        changed(progress=PROGRESS | {"consumed_samples": 1.5}),
+        "cannot be interpreted as an integer",
+    ),
 }
 
 

@@ -38,9 +38,12 @@ def test_what_was_recorded_comes_out_again(made, tmp_path):
 
 def test_neither_folders_nor_accounts_nor_secrets_go_in(made):
     made.recipes["dp4"] = made.recipes["dp4"].but(environment={"HF_TOKEN": "hf_abcdef123"})
-    made.add("dp4", 19, "token hf_abcdef123 and proj_secret_42\n")
+    elsewhere = made.box.but(data="/scratch/someone/texts")
+    said = "token hf_abcdef123 and proj_secret_42 in /scratch/someone/texts\n"
+    made.add("dp4", 19, said, elsewhere)
     text = whole_text(made, made.pack())
-    for word in (str(made.workspace.folder), "proj_secret_42", "hf_abcdef123"):
+    words = (str(made.workspace.folder), "proj_secret_42", "hf_abcdef123", "/scratch/someone")
+    for word in words:
         assert word not in text
     assert "hello from ~/course/runs/mine.txt" in text
 
