@@ -154,7 +154,7 @@ WRONG = {
                                      "steps computed while the next step was read"),
     "torch's loader": ("reading", [other("batches", LOADER)],
                        "uses torch.utils.data.DataLoader."),
-    "in pieces": ("asking", [other("check_gradients", PIECES)], "asks for 18 values"),
+    "in pieces": ("asking", [other("check_gradients", PIECES)], "without a loop over rows"),
     "row by row": ("asking", [other("check_gradients", ONE_BY_ONE)],
                    "without a loop over rows"),
     "no check": ("asking", [("        check_gradients(task.model)\n", "")],

@@ -145,7 +145,7 @@ WRONG = {
           "self.whole.zero_(), None)[2])")],
         "gathered again before backward",
     ),
-    "no clone": ([(".clone())", ")")], "A copy by .clone()"),
+    "no clone": ([(".clone())", ")")], "a copy by .clone()"),
     "padding forgotten": ([("-len(whole) % self.size", "0")], "as few zeros"),
     "all_reduce": (
         [(REDUCES, "dist.all_reduce(row); "

@@ -101,7 +101,7 @@ WRONG = {
          ("self.optimizer.step()", "self.make([self.shard]).step()")],
         "Make the optimizer once",
     ),
-    "a view": ([("[self.rank].clone()", "[self.rank]")], "A copy by .clone()"),
+    "a view": ([("[self.rank].clone()", "[self.rank]")], "a copy by .clone()"),
     "rank 0 alone steps": (
         [(STEPS, "        if self.rank == 0: self.optimizer.step()")],
         "step() of the optimizer was not called",
