@@ -315,7 +315,8 @@ claim(
 # others, 2022](https://arxiv.org/abs/2211.15841)).
 #
 # > **Exercise 13c.1** — Write `new_bias(bias, tokens, rate)`, which returns the bias for the next step. `bias` and
-# > `tokens` are lists with one number for each expert, and the fixed amount is `rate`.
+# > `tokens` are lists with one number for each expert, and the fixed amount is `rate`. An expert with exactly the mean
+# > number of tokens keeps its bias.
 
 
 # %% id="ex1-gap" tags=["exercise"]

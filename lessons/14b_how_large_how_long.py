@@ -566,8 +566,9 @@ claim(
 #
 # > **Exercise 14b.2** — Pack documents so that the loss and the gradients are those of each document alone.
 # > `documents` are vectors of tokens, none longer than `length`. Put several whole documents into a row, and begin a
-# > new row if a document does not fit. Padding has owner −1 and no target. Four ranks with different documents compare
-# > your gradients with a model that sees one document at a time.
+# > new row if a document does not fit. The owner of a token is the number of its document in `documents`, from 0.
+# > Padding has owner −1 and no target. Four ranks with different documents compare your gradients with a model that
+# > sees one document at a time.
 
 # %% id="pack-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_packing.py"

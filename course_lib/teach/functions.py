@@ -42,6 +42,7 @@ def returned(
     function: Callable[..., Any],
     read: Callable[[Any], Any],
     guard: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
+    why_nothing: str = "",
     /,
     **given: Any,
 ) -> Any:
@@ -61,9 +62,10 @@ def returned(
         check.refuse(asked, "", said)
     if found is None:
         nothing = _(
-            "Your function returned nothing. Is a gap still open, or does it find no result here?"
+            "Your function returned nothing. Is a gap still open, is a return missing, or does it "
+            "find no result here? There is one."
         )
-        check.stop(asked, nothing)
+        check.stop(asked, why_nothing or nothing)
     return found
 
 

@@ -82,6 +82,7 @@ def test_so_does_one_in_another_style(tried, text):
         ([(LOOKS, "if norm == norm and norm > max_norm:")], "divided by an infinite norm is 0"),
         ([("return norm", "return norm.nan_to_num(0, 0)")], "on this rank does not show it"),
         ([(SUM, f"{SUM}    dist.barrier()\n")], "2 collectives exchange 1 numbers"),
+        ([("    return norm", "    return min(norm, max_norm)")], "Return the norm before it"),
         ([("    return norm", "")], "is None"),
     ],
 )  # fmt: skip

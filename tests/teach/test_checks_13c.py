@@ -84,8 +84,18 @@ def by_sign(bias, tokens, rate):
 
 
 def by_cases(bias, tokens, rate):
+    mean, moved = sum(tokens) / len(tokens), list(bias)
+    for expert, count in enumerate(tokens):
+        if count > mean:
+            moved[expert] -= rate
+        elif count < mean:
+            moved[expert] += rate
+    return tuple(moved)
+
+
+def with_two_cases(bias, tokens, rate):
     busy = [count * len(tokens) > sum(tokens) for count in tokens]
-    return tuple(old - rate if more else old + rate for old, more in zip(bias, busy, strict=True))
+    return [old - rate if more else old + rate for old, more in zip(bias, busy, strict=True)]
 
 
 @pytest.mark.parametrize("right", [by_sign, by_cases])
@@ -99,12 +109,13 @@ def test_a_bias_that_balances_passes(workspace, capsys, right):
     [
         (..., "Replace the ..."),
         (lambda bias, tokens, rate: ..., "Is a gap still open"),
-        (lambda bias, tokens, rate: bias[0], "become 0.5. The mean is 5"),
-        (lambda bias, tokens, rate: bias, "become 0.5, 0, -0.5, 0. The mean"),
-        (lambda bias, tokens, rate: by_sign(bias, tokens, -rate), "become 0.75, -0.25, -0.75"),
+        (lambda bias, tokens, rate: bias[0], "become 0.5. They should become 0.25, 0.25"),
+        (lambda bias, tokens, rate: bias, "become 0.5, 0, -0.5, 0. They should"),
+        (lambda bias, tokens, rate: by_sign(bias, tokens, -rate), "become 0.75, -0.25, -0.5"),
         (lambda bias, tokens, rate: by_sign([0] * len(bias), tokens, rate), "become -0.25, 0.25"),
         (lambda bias, tokens, rate: np.array(bias) + rate * (1 - np.array(tokens) / 5),
          "become 0.25, 0.15"),
+        (with_two_cases, "an expert with the mean keeps its bias"),
     ],
 )  # fmt: skip
 def test_a_bias_that_does_not_balance_is_told_why(workspace, function, words):

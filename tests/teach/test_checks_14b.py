@@ -70,8 +70,10 @@ WRONG = {
     "rows": ([(ROW, "            row, end = row + 1, 0\n")], "before you begin the next one"),
     "padding sees nothing": ([(RESULT, RESULT + " & (self.owners >= 0)[:, None]")],
                              "a position without a key gives NaN"),
+    "owners of a row": ([("self.owners[here] = number", "self.owners[here] = here[1].start")],
+                        "number of the document among all"),
     "owners": ([("self.owners[here] = number", "self.owners[here] = number + 1")],
-               "document 0 is not whole"),
+               "are not document 0, whole"),
 }  # fmt: skip
 
 

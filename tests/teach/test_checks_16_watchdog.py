@@ -100,8 +100,11 @@ WRONG = {
     "who does not move": ([(MISSING, "[r for r in range(self.size) if r != self.rank]")],
                           "at fewer"),
     "no end": ([(MISSING, "[r for r in range(self.size) if r != self.rank]"),
-                (ENDS, "        pass\n")], "still asks the store"),
-    "no stop": ([(ENDS, "        pass\n")], "still asks the store"),
+                (ENDS, "        pass\n")], "the thread still runs"),
+    "no stop": ([(ENDS, "        pass\n")], "the thread still runs"),
+    "silent after stop": (
+        [("            now = [", "            if self.rank is None:\n                continue\n"
+          "            now = ["), (ENDS, "        self.rank = None\n")], "the thread still runs"),
     "all who wait": ([(MISSING, "[r for r in range(self.size) if min(seen) < max(seen)]")],
                      "at fewer"),
     "itself": ([("self.accuse(missing)", "self.accuse([self.rank])")], "have arrived and wait"),
@@ -109,9 +112,9 @@ WRONG = {
                        "although it asks the store"),
     "always the last": ([("self.accuse(missing)", "self.accuse([self.size - 1])")], "at fewer"),
     "who is ahead": ([("seen[rank] < max(seen)", "seen[rank] > min(seen)")], "have arrived"),
-    "at once": ([("since > self.timeout_s", "since > 0")], "when any rank moves on"),
+    "at once": ([("since > self.timeout_s", "since > 0")], "only if no rank has moved on"),
     "from the start": ([("seen, since = now, time", "seen, _ = now, time")],
-                       "when any rank moves on"),
+                       "only if no rank has moved on"),
     "clocks of others": (
         [(WATCH, BY_WRITTEN_TIMES), ("str(number)", 'f"{number} {time.time()}"')],
         "Use only your own"),

@@ -161,6 +161,7 @@ WRONG = {
           "            if not piece_s")], "counts whole or not at all"),
     "the shortest": ([(SEARCH, "    return 60\n")], "The interval is too short"),
     "the longest": ([(SEARCH, "    return max(lives)\n")], "The interval is too long"),
+    "the time": ([(SEARCH, "    return 2 * work_s\n")], "Is it the time, not the interval?"),
     "minutes": ([("1.15**power", "1.15**power / 60")], "The interval is too short"),
     "the worst": ([("return min(", "return max(")], "An interval of"),
     "nothing": ([(SEARCH, "    ...\n")], "Your function returned nothing"),

@@ -41,7 +41,7 @@ def test(clip: Any, ranks: Ranks) -> None:
         exchanged = [one["numbers"] for one in ranks.calls.made]
         if spoilt is None:
             ranks.same("the norm", norm, right, shards=float(total), once=float(once), mistakes={
-                "own": (shards[ranks.rank] + once).sqrt(),
+                "own": (shards[ranks.rank] + once).sqrt(), "clipped": limit * right,
                 "once for each rank": (total + ranks.size * once).sqrt(),
             })  # fmt: skip
             ranks.same("the gradients", row(own), min(1.0, limit) * before,

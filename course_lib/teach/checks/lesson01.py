@@ -96,7 +96,7 @@ def _are_packed(check: Checklist, run: Any) -> None:
         hint=_(
             "A step reads a state of {state} numbers at one point in time. It unpacks {chunks} "
             "chunks of {chunk}, which are {unpacked:.2g} numbers for each number that is read. "
-            "Every chunk is unpacked whole, and looked up separately.",
+            "Every chunk is unpacked whole, and looked up separately: use few chunks of one time.",
             state=" × ".join(map(str, shape[1:])),
             chunks=chunks,
             chunk=" × ".join(map(str, chunk)),

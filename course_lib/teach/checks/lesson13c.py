@@ -13,7 +13,7 @@ from course_lib.teach.trials.judge import tried
 from course_lib.words import _
 
 # Biases of experts, and their tokens.
-CASES = (([0.5, 0.0, -0.5, 0.0], [10, 2, 4, 4]), ([1.0, -2.0, 3.0], [1, 7, 2]))
+CASES = (([0.5, 0.0, -0.5, 0.0], [10, 2, 5, 3]), ([1.0, -2.0, 3.0], [1, 7, 2]))
 RATE = 0.25
 
 
@@ -32,12 +32,14 @@ def ex13c_bias(function: Any) -> None:
             check.that(
                 len(moved) == len(wanted) and np.allclose(moved, wanted),
                 _("each of {count} biases moves by the rate, towards balance", count=len(bias)),
-                hint=_(
-                    "With {tokens} tokens and a rate of {rate}, the biases {bias} become {moved}. "
-                    "The mean is {mean:.3g} tokens. An expert with more loses the rate from its "
-                    "bias, and an expert with fewer gains it.",
+                where=_(
+                    "With {tokens} tokens and a rate of {rate}, the biases {bias} become {moved}. ",
                     tokens=_listed(tokens), rate=RATE, bias=_listed(bias), moved=_listed(moved),
-                    mean=mean,
+                ),
+                hint=_(
+                    "They should become {wanted}. The mean is {mean:.3g} tokens. An expert with "
+                    "more loses the rate from its bias, an expert with fewer gains it, and an "
+                    "expert with the mean keeps its bias.", wanted=_listed(wanted), mean=mean,
                 ),
             )  # fmt: skip
 

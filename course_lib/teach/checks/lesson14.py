@@ -26,10 +26,13 @@ MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"matrices": 2}, N_("The MLP has three matrices: two from the width, and one back to it.")),
     ({"tables": 1}, N_("The scores of the vocabulary come from a second table.")),
     ({"norms": 0}, N_("The norms are missing. Each has one factor for each column.")),
+    ({"last": 0}, N_("One more norm follows the last layer.")),
     ({"lookups": 1}, N_("Looking up a row of the first table is not a matmul.")),
     ({"head": 0}, N_("The scores of all vocabulary tokens also come from a matmul.")),
     ({"scores": 0}, N_("Attention also multiplies queries with keys, and scores with values.")),
     ({"scores": 4}, N_("The matmuls of the scores also have a backward pass.")),
+    ({"scores": 6}, N_("Count all scores, also those that the causal mask removes.")),
+    ({"shared": 1}, N_("Every head of the queries has scores of its own, with shared keys too.")),
 )
 # Exercise 14.2 repairs an estimate for 18.4 billion parameters on 16 A100.
 SAMPLES, SECONDS, DEVICES, TOKENS, PARAMETERS = 512, 32.09, 16, 300e9, 18.4e9
@@ -67,7 +70,7 @@ def ex14_today(function: Any) -> None:
                     close(value, right[number], share),
                     _("{what} of {name}", what=_(what), name=name),
                     where=_(
-                        "Your function returns {given:.6g}, which is {ratio:.4g} times the right "
+                        "Your function returns {given:.6g}, which is {ratio:.6g} times the right "
                         "number. ",
                         given=value,
                         ratio=value / right[number],
@@ -99,14 +102,15 @@ def _drawn(check: Checklist) -> dict[str, Any]:
 def _count(
     layers: int, hidden: int, heads: int, kv_heads: int, mlp: int, vocabulary: int, sequence: int,
     *, narrow: int = 1, matrices: int = 3, norms: int = 1, tables: int = 2, lookups: int = 0,
-    head: int = 1, scores: int = 12,
+    head: int = 1, scores: int = 12, last: int = 1, shared: int = 0,
 ) -> tuple[float, float]:  # fmt: skip
     """Return parameters, and FLOPs per token. The keywords make the mistakes of learners."""
     attention = 2 * hidden**2 * (1 + (kv_heads / heads) ** narrow)
     weights, table = layers * (attention + matrices * hidden * mlp), vocabulary * hidden
-    parameters = weights + tables * table + (2 * layers + 1) * norms * hidden
+    parameters = weights + tables * table + (2 * layers + last) * norms * hidden
     in_matmuls = weights + (head + lookups) * table
-    return parameters, 6 * in_matmuls + scores * layers * hidden * sequence
+    in_scores = scores * (kv_heads / heads) ** shared * layers * hidden * sequence
+    return parameters, 6 * in_matmuls + in_scores
 
 
 def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: object) -> None:

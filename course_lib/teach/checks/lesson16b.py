@@ -17,32 +17,20 @@ from course_lib.words import N_, _
 # Seconds of work, interval, save and start. Each case adds a way to lose time.
 JOB = {"work_s": 100, "interval_s": 40, "save_s": 5, "start_s": 13}
 LIVES: tuple[tuple[str, list[int], str], ...] = (
-    (
-        N_("no failure"), [300],
-        N_(
-            "One start, then pieces of interval_s, each with its save. The last piece is only what "
-            "is left, and it is saved too."
-        ),
-    ),
-    (
-        N_("a failure while the job works"), [80, 300],
-        N_(
-            "The whole first life has passed, its start included. The next life needs its own "
-            "start and repeats the work since the last save: a piece counts whole or not at all."
-        ),
-    ),
-    (
-        N_("a failure while the job saves"), [56, 300],
-        N_("If a save fails, its piece is lost, although its time has passed."),
-    ),
-    (
-        N_("a failure during the start"), [4, 56, 300],
-        N_("Each life counts from its own start, and the start is part of the life."),
-    ),
-    (
-        N_("lives that are too short"), [57] * 20,
-        N_("Here the work is never finished. If no life is left, return math.inf."),
-    ),
+    (N_("no failure"), [300], N_(
+        "One start, then pieces of interval_s, each with its save. The last piece is only what is "
+        "left, and it is saved too."
+    )),
+    (N_("a failure while the job works"), [80, 300], N_(
+        "The whole first life has passed, its start included. The next life needs its own start "
+        "and repeats the work since the last save: a piece counts whole or not at all."
+    )),
+    (N_("a failure while the job saves"), [56, 300],
+     N_("If a save fails, its piece is lost, although its time has passed.")),
+    (N_("a failure during the start"), [4, 56, 300],
+     N_("Each life counts from its own start, and the start is part of the life.")),
+    (N_("lives that are too short"), [57] * 20,
+     N_("Here the work is never finished. If no life is left, return math.inf.")),
 )  # fmt: skip
 MANY = 2000
 # Points of kept work by which an interval may be worse than the best one. Saves are long enough
@@ -143,24 +131,21 @@ def _is_best(
         "equal probability. Here most lives are short, and the few long lives do most of the work."
     )
     side = (
-        _("The interval is too long, so you lose too much to repeated work.")
-        if found > best_s
-        else _("The interval is too short, so you lose too much to saving.")
-    )
+        _("That is longer than all of the work. Is it the time, not the interval?")
+        if found > work_s else _("The interval is too long, so you lose too much to repeated work.")
+        if found > best_s else _("The interval is too short, so you lose too much to saving.")
+    )  # fmt: skip
     check.that(
         kept(found) >= kept(best_s) - CLOSE_ENOUGH,
         requirement,
         where=_(
             "An interval of {found:.0f} s keeps {kept:.1f} % of the time, and an interval of "
             "{best:.0f} s keeps {most:.1f} %. ",
-            found=found,
-            kept=kept(found),
-            best=best_s,
-            most=kept(best_s),
+            found=found, kept=kept(found), best=best_s, most=kept(best_s),
         ),
         hint=_(
             "{said} Try about twenty intervals, and return the interval with the smallest "
             "time_needed.",
             said=young if close(found, young_s, 0.01) else side,
         ),
-    )
+    )  # fmt: skip

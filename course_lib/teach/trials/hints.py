@@ -340,7 +340,7 @@ HINTS: dict[str, Hints] = {
         ),
         ("the gradient of x", "own"): N_(
             "the gradient contains only the outputs of this rank. Every output depends on all of "
-            "x. Is the all-reduce in backward missing, or is its result not used?"
+            "x. Does forward use CopyIn.apply, and does its backward return the all-reduced copy?"
         ),
         ("unchanged", ""): N_(
             "backward changes its argument in place. Let all_reduce change a copy, grad.clone()."
@@ -573,7 +573,10 @@ HINTS: dict[str, Hints] = {
     },
     "packing": {
         ("shapes", ""): N_("the shapes are {has}. Each result should be [rows, length]."),
-        ("whole documents", ""): N_("document {number} is not whole in one row, with its owner."),
+        ("whole documents", ""): N_(
+            "the places with owner {number} are not document {number}, whole and in one row. The "
+            "owner is the number of the document among all documents, and padding has owner -1."
+        ),
         ("positions", ""): N_("positions continue across documents. Each document begins at 0."),
         ("targets", ""): N_(
             "the target of each token is the next token of its document. The last token has a "
@@ -652,11 +655,11 @@ HINTS: dict[str, Hints] = {
             "your own clock: when did you see another rank's number change?"
         ),
         ("stopped", ""): N_(
-            "after stop(), the thread still asks the store or names a rank. It has to end then."
+            "after stop(), the thread still runs. It must end then, not only stop asking."
         ),
         ("healthy", ""): N_(
             "this rank named {accused}, but none of these was missing. A missing rank has reached "
-            "fewer collectives. Restart the time-out of {timeout:g} s when any rank moves on."
+            "fewer collectives. Name it only if no rank has moved on for {timeout:g} s."
         ),
     },
     "resume": {
@@ -671,7 +674,7 @@ HINTS: dict[str, Hints] = {
         ),
         ("last step", ""): N_(
             "the program ended after step {ended}, but should end after step {wanted}. The handler "
-            "should only set a flag. Look at it on all ranks after each step, and then save."
+            "should only set a flag. Look at it on all ranks after each step, then save and end."
         ),
         ("random state", ""): N_(
             "the random numbers of step {step} differ, and so does dropout. Let each rank save its "
@@ -692,6 +695,7 @@ HINTS: dict[str, Hints] = {
             "the norm counts the replicated gradients {size} times. Add their squares after the "
             "all_reduce."
         ),
+        ("the norm", "clipped"): N_("this is the norm after clipping. Return the norm before it."),
         ("the norm", "values"): N_(
             "the result is {has:.4g} and should be {wanted:.4g}. The squares of all shards add up "
             "to {shards:.4g} over the ranks, and the squares of the replicated gradients to "
@@ -727,6 +731,7 @@ HINTS: dict[str, Hints] = {
         ("", "last"): N_(
             "the result comes from the last micro-batch only. Add up gradients and losses."
         ),
+        ("the loss", "values"): N_("it is not the mean of the losses of all micro-batches."),
         ("the gradient", "none"): N_(
             "the gradient is None. Each forward pass needs a backward pass, on every stage."
         ),

@@ -109,7 +109,7 @@ RULES: tuple[tuple[str, str], ...] = (
         N_(
             "Two tensors do not match. Print their shapes and types on each rank. Is one a piece "
             "and the other still whole? tensor_split(n) always makes n pieces; chunk(n) may make "
-            "fewer."
+            "fewer. With torch's own tools, look at input_layouts and output_layouts."
         ),
     ),
 )

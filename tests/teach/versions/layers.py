@@ -114,8 +114,9 @@ WRONG_COLUMNS = {
     "the next slice": ([("chunk(size, 0)[rank]", "chunk(size, 0)[(rank + 1) % size]")],
                        "this is piece 1. Rank 0 keeps piece 0"),
     "no all-reduce in backward": (
-        [(REDUCES, "        return grad\n")], "Is the all-reduce in backward missing",
+        [(REDUCES, "        return grad\n")], "does its backward return the all-reduced copy",
     ),
+    "CopyIn left out": ([("CopyIn.apply(x)", "x")], "Does forward use CopyIn.apply"),
     "the wrong dimension": (
         [("chunk(size, 0)", "chunk(size, 1)")],
         "the weight is cut along the wrong dimension",
