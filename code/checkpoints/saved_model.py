@@ -58,7 +58,8 @@ def _refuse_nothing(args: argparse.Namespace) -> None:
     the mistake. A first run may load from the folder to which it saves, or that is still empty."""
     folder = Path(args.load)
     saves_there = args.save and Path(args.save).resolve() == folder.resolve()
-    is_new = saves_there or not folder.exists() or not any(folder.iterdir())
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    is_new = saves_there or is_empty or not (folder.exists() or folder.is_symlink())
     if args.finetune or args.no_load_optim or not is_new:
         raise CheckpointError(
             f"{folder} has no checkpoint of this program; give --load the folder to which --save "

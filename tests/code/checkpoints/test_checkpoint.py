@@ -99,6 +99,14 @@ def test_who_waits_for_weights_does_not_get_random_ones(worlds, tmp_path, flags,
         worlds(1).run(one_run.program, argv)
 
 
+def test_a_link_whose_target_has_gone_is_no_empty_folder(worlds, tmp_path):
+    (tmp_path / "there").symlink_to("back")
+    (tmp_path / "back").symlink_to("there")
+    argv = [*one_run.MODEL, *DECAY, "--train-iters", "1", "--load", str(tmp_path / "there")]
+    with pytest.raises(AssertionError, match="has no checkpoint of this program; give"):
+        worlds(1).run(one_run.program, argv)
+
+
 def test_the_last_steps_are_saved_whatever_the_interval(worlds, tmp_path):
     """The result is the same as in Megatron-LM."""
     argv = [*one_run.MODEL, *DECAY, "--save", str(tmp_path), "--load", str(tmp_path)]
