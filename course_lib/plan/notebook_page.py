@@ -62,7 +62,7 @@ def page() -> Widget:
         except PlanError as error:
             print(error)
             return
-        display(table)  # type: ignore[no-untyped-call]
+        display(table.style.format(precision=2, thousands=","))  # type: ignore[no-untyped-call]
         print(text)
 
     result = widgets.interactive_output(show, chosen)

@@ -114,4 +114,4 @@ def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.
                 "price": planned.price,
             }
         )
-    return pd.DataFrame(rows).dropna(axis="columns", how="all")
+    return pd.DataFrame(rows, index=range(1, len(rows) + 1)).dropna(axis="columns", how="all")

@@ -97,7 +97,6 @@ def _answer(given: argparse.Namespace) -> int:
         print(_layout_text(given, found, chosen))
         return 0
     table = plan.campaigns(found, given.tokens, given.top, **costs)
-    table.index += 1
     if given.json or given.csv:
         text = table.to_json(orient="records") if given.json else table.to_csv(index=False)
         print(text.rstrip("\n"))
