@@ -84,9 +84,9 @@ def likely_losses(model: CountedModel, batch: list[Pairs], rank: int) -> dict[st
     share = total_of(sums[rank]) / tokens
     return {
         "right": total / tokens, "micro-batches": total_of(means) / ranks,
-        "rank": total_of(of_ranks) / ranks, "averaged": total / tokens / ranks,
-        "not divided": total / ranks, "padding": total / places,
-        "own": share * ranks,
+        "rank": total_of(of_ranks) / ranks, "ranks": total_of(of_ranks),
+        "averaged": total / tokens / ranks, "not divided": total / ranks,
+        "padding": total / places, "own": share * ranks,
     }  # fmt: skip
 
 

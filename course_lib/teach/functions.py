@@ -42,7 +42,6 @@ def returned(
     function: Callable[..., Any],
     read: Callable[[Any], Any],
     guard: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
-    why_nothing: str = "",
     /,
     **given: Any,
 ) -> Any:
@@ -65,7 +64,7 @@ def returned(
             "Your function returned nothing. Is a gap still open, is a return missing, or does it "
             "find no result here? There is one."
         )
-        check.stop(asked, why_nothing or nothing)
+        check.stop(asked, nothing)
     return found
 
 

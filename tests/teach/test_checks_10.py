@@ -83,6 +83,7 @@ WRONG = {
                         "Sum up the losses"),
     "tokens of the rank": ([(TO_ALL, ""), ("* dist.get_world_size() ", "")],
                            "each rank divides by its own tokens"),
+    "tokens of the rank alone": ([(TO_ALL, "")], "each rank divides by its own tokens"),
     "averaged by DDP": ([("* dist.get_world_size() ", "")], "because DDP averages"),
     "not divided": ([("* dist.get_world_size() / counted", "")], "not divided by the tokens"),
     "padding counts": ([("(targets != -100).sum()", "torch.tensor(targets.numel())")],

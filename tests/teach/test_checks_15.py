@@ -104,7 +104,7 @@ WRONG = {
     ),
     "none in a node": (
         lambda nodes, gib: next((p for p in plans(nodes, (1, 2)) if fits(p, gib)), None),
-        "Your function returned nothing, but tensor 8 × pipeline 16 with micro batch 1 fits",
+        "does it find no result here? There is one.",
     ),
     "one layout": (
         lambda nodes, gib: LARGE.but(nodes=64, pipeline=16, accumulation=48),

@@ -36,9 +36,7 @@ def ex15_fastest(function: Any) -> None:
 
 def _is_fastest(check: Checklist, function: Any, nodes: int, limit_gib: float) -> None:
     best = min(_fitting(nodes, limit_gib), key=lambda one: one.time_to_report_s)
-    nothing = _("Your function returned nothing, but {best} fits. Is a gap still open, or does "
-                "your search leave it out?", best=_shown(best.case))  # fmt: skip
-    case = returned(check, function, _case, quiet, nothing, nodes=nodes, limit_gib=limit_gib)
+    case = returned(check, function, _case, quiet, nodes=nodes, limit_gib=limit_gib)
     asked = _("{nodes} nodes, {gib} GiB", nodes=nodes, gib=limit_gib)
     layout, plan = case.layout, bench.plan(case)
     needs = plan.estimate.device_gib if plan.estimate else inf

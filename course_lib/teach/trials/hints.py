@@ -794,6 +794,7 @@ HINTS: dict[str, Hints] = {
         ),
         ("", "not finite"): N_("a mean over no tokens is 0/0, which is NaN. Sum up the losses."),
         ("", "rank"): N_("each rank divides by its own tokens. First sum tokens over all ranks."),
+        ("", "ranks"): N_("each rank divides by its own tokens. First sum tokens over all ranks."),
         ("", "averaged"): N_("the result is 1/{size} of the right one, because DDP averages."),
         ("", "not divided"): N_("the result is not divided by the tokens of the global batch."),
         ("", "padding"): N_("the result is divided by all targets. Targets of -100 do not count."),
